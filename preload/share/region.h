@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * region.h - the layout of the black box: all that a report needs, in a SysV shared memory segment
+ * that outlives the target. Offsets only, no pointers, so that every process may map it anywhere.
+ *
+ * Who writes: the target alone (and, for the words marked so, a cleaner or a viewer). Who reads:
+ * the target, leakwatch-snapshot, leakwatch-cleaner. A reader other than the target treats every
+ * field as hostile: it maps read-only, calls lw_region_check() on the header it copied, and checks
+ * each index and offset against the capacities in that copy before it follows it (emit.c does).
+ *
+ * A site is one distinct (call stack, kind, macro hint). Ids are handed out in order from 1 and
+ * never move; `nr_sites` is stored with release order after the record is complete, so a reader
+ * that loads it with acquire sees whole records below it. Id 0 is the site "unknown", used when a
+ * stack could not be kept.
+ *
+ * Counters are per thread ("row") and per site, and only summing all rows gives a truth: a block
+ * that one thread allocated and another freed is positive in one row and subtracted in the other.
+ * A row finds the counters of site s in chunk `dir[s / LW_CHUNK_SITES]`; index 0 means "no chunk
+ * yet", all zero. Rows and chunks are reused when threads end: what they held is first added to
+ * row 0, which all threads past LW_MAX_ROWS share and write with atomic adds.
+ */
+#ifndef LW_SHARE_REGION_H
+#define LW_SHARE_REGION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LW_REGION_MAGIC UINT64_C(0x314e4749524b574c) /* "LWKRIGN1" */
+
+enum {
+	LW_REGION_VERSION = 1,
+	LW_MAX_FRAMES = 128,	 /* deepest stack a site keeps */
+	LW_MAX_MODULES = 2048,	 /* loaded objects ever seen; later ones are module LW_NO_MODULE */
+	LW_NO_MODULE = 0xffff,
+	LW_MAX_ROWS = 256,	 /* row 0 is shared, 1.. belong to one thread each */
+	LW_CHUNK_SITES = 64,	 /* sites whose counters lie together: 2 KiB */
+	LW_MAX_EVENTS = 1024,	 /* distinct mismatches and errors */
+	LW_MAX_HINTS = 16384,	 /* distinct file:line pairs given by the header's macros */
+	LW_BUILD_ID_BYTES = 32,	 /* longer ids are cut */
+	LW_EXE_BYTES = 1024,
+	LW_CMDLINE_BYTES = 2048,
+	LW_OPTIONS_BYTES = 4096,
+	LW_SUPPRESSIONS_BYTES = 8192,
+};
+
+/* What kind of call a site is. The order is the wire's: append only. */
+enum lw_kind {
+	LW_KIND_UNKNOWN,
+	LW_KIND_MALLOC,
+	LW_KIND_CALLOC,
+	LW_KIND_REALLOC,
+	LW_KIND_ALIGNED,   /* memalign, aligned_alloc, posix_memalign, valloc, pvalloc */
+	LW_KIND_NEW,
+	LW_KIND_NEW_ARRAY,
+	/* releases; they are sites only as the stack of a mismatch or an error */
+	LW_KIND_FREE,
+	LW_KIND_REALLOC_FREE,
+	LW_KIND_DELETE,
+	LW_KIND_DELETE_ARRAY,
+	LW_NR_KINDS,
+};
+
+/* Why a record was not kept, or is not what it should be. Every report shows those that are not 0. */
+enum lw_drop {
+	LW_DROP_SITES,	    /* event counted at site 0: no room for another site or stack */
+	LW_DROP_BLOCKS,	    /* block not recorded: no memory for its part of the block table */
+	LW_DROP_REENTRANT,  /* allocation not recorded: made by a signal handler inside our code */
+	LW_DROP_COUNTERS,   /* counters lost: no chunk left, even in row 0 */
+	LW_DROP_MODULES,    /* frame kept without its module: LW_MAX_MODULES reached */
+	LW_DROP_EVENTS,	    /* mismatch or error not kept: LW_MAX_EVENTS reached */
+	LW_DROP_STALE,	    /* a record was found at the address of a new block, and replaced */
+	LW_DROP_UNTRACKED,  /* allocation not recorded: made before or while we were brought up */
+	LW_NR_DROPS,
+};
+
+/* region_header.state; only ever rises. */
+enum lw_state {
+	LW_STATE_STARTING,  /* being filled; not for readers */
+	LW_STATE_RUNNING,
+	LW_STATE_ENDING,    /* the target has begun its own report */
+	LW_STATE_REPORTED,  /* the report is written, or there was nothing to say */
+};
+
+/* region_header.end_kind: how the target ended, as far as it could tell. */
+enum lw_end {
+	LW_END_NONE,	    /* still running, or killed */
+	LW_END_EXIT,
+	LW_END__EXIT,
+	LW_END_QUICK_EXIT,
+};
+
+enum {
+	LW_REGION_ROOT = 1u << 0,	    /* started under LeakWatch, not the child of a watched one */
+	LW_REGION_STDERR_TTY = 1u << 1,	    /* descriptor 2 was a terminal at the start */
+	LW_REGION_STDERR_OPEN = 1u << 2,    /* descriptor 2 was open at the start */
+	LW_REGION_PRIVATE = 1u << 3,	    /* not a SysV segment: nobody else can see it */
+	LW_REGION_WATCHED = 1u << 4,	    /* `follow` says this process reports to stderr too */
+	LW_REGION_PEAK_SAMPLED = 1u << 5,   /* more than one thread: the peak is not exact */
+};
+
+struct lw_module {
+	uint64_t base;		/* load bias: file address = pc - base */
+	uint64_t start, end;	/* mapped range [start, end) */
+	uint32_t path_off;	/* NUL-terminated, in the pool */
+	uint16_t path_bytes;	/* without the NUL */
+	uint8_t build_id_bytes; /* 0: none */
+	uint8_t is_unloaded;
+	uint8_t build_id[LW_BUILD_ID_BYTES];
+};
+
+struct lw_site {
+	uint32_t stack_off;	/* pool offset / 8 of nr_frames uint64_t pcs, then nr_frames uint16_t modules */
+	uint32_t hint;		/* 0, or index in the hints */
+	uint64_t hash;		/* of stack, kind and hint */
+	uint32_t first_ms;	/* first seen, ms after the start */
+	uint32_t oldest_ms;	/* birth of the oldest live block, ms after the start; set by the end; ~0 unknown */
+	uint16_t nr_frames;
+	uint8_t kind;		/* enum lw_kind */
+	uint8_t flags;		/* LW_SITE_* */
+	uint32_t reserved;
+};
+
+enum {
+	LW_SITE_TRUNCATED = 1u << 0, /* the stack is deeper than `depth` */
+	LW_SITE_DEAD = 1u << 1,	     /* a module of it was unloaded: no longer found by new events */
+	LW_SITE_EXACT_PC = 1u << 2,  /* the first frame's pc is where it stopped, not a return address */
+};
+
+struct lw_hint {
+	uint32_t file_off; /* NUL-terminated, in the pool */
+	uint32_t line;
+};
+
+/* What one thread did at one site. Written by the row's owner alone (row 0: atomic adds). */
+struct lw_count {
+	uint64_t alloc_bytes, alloc_blocks;
+	uint64_t freed_bytes, freed_blocks;
+};
+
+enum lw_row_state {
+	LW_ROW_FREE,
+	LW_ROW_USED,
+};
+
+/* Followed in memory by uint32_t dir[max_sites / LW_CHUNK_SITES]; row_stride bytes from row to row. */
+struct lw_row {
+	uint32_t state; /* enum lw_row_state */
+	uint32_t tid;
+	uint64_t reserved[7];
+};
+
+/* A wrong release. `count` rises when the same pair of sites is seen again. */
+struct lw_event {
+	uint32_t what;	     /* enum lw_event_what */
+	uint32_t alloc_site; /* where the block was allocated; 0 unknown */
+	uint32_t free_site;  /* the release's own stack; its kind is a release kind */
+	uint32_t flags;
+	uint64_t count;
+	uint64_t bytes;	     /* size of the first such block */
+	uint64_t expected;   /* size-mismatch: the size the release gave; alignment-mismatch: its alignment */
+	uint32_t first_ms;
+	uint32_t is_ready;   /* stored last, with release order */
+};
+
+enum lw_event_what {
+	LW_EVENT_NONE,
+	LW_EVENT_MISMATCH,	     /* release of another family */
+	LW_EVENT_DOUBLE_FREE,
+	LW_EVENT_UNKNOWN_FREE,
+	LW_EVENT_SIZE_MISMATCH,
+	LW_EVENT_ALIGNMENT_MISMATCH,
+	LW_NR_EVENT_KINDS,
+};
+
+/* An array in the segment: where it starts, how many entries it has room for. */
+struct lw_area {
+	uint64_t off;
+	uint32_t max;
+	uint32_t stride; /* bytes from entry to entry */
+};
+
+struct lw_region_header {
+	/* fixed before `state` leaves LW_STATE_STARTING */
+	uint64_t magic;
+	uint32_t version;
+	uint32_t header_bytes;	/* sizeof(struct lw_region_header) of the writer */
+	uint64_t total_bytes;
+	int32_t pid, ppid;	/* in the target's own pid namespace */
+	uint32_t uid;
+	uint32_t depth;		/* option `depth` in force */
+	uint64_t start_ticks;	/* field 22 of /proc/PID/stat: tells a reused pid; 0 unknown */
+	uint64_t started_mono_ns; /* CLOCK_MONOTONIC; ms fields count from here */
+	uint64_t started_real_ns; /* CLOCK_REALTIME */
+	uint64_t stderr_dev, stderr_ino;
+	uint32_t granule_bytes;	/* of the block table */
+	int32_t shmid;		/* -1: private */
+	struct lw_area modules, sites, rows, chunks, events, hints, pool; /* pool: max is in units of 8 bytes */
+	uint32_t exe_bytes, cmdline_bytes, options_bytes, suppressions_bytes;
+
+	/* written while running */
+	uint32_t state __attribute__((aligned(64))); /* enum lw_state */
+	uint32_t end_kind;	/* enum lw_end */
+	uint32_t flags;		/* LW_REGION_* */
+	uint32_t cleaner_pid;	/* written by the cleaner that has this region; 0 nobody */
+	uint64_t ended_mono_ns;
+	uint32_t nr_modules, nr_sites, nr_hints, nr_events; /* nr_sites counts id 0: ids are < nr_sites */
+	uint32_t nr_rows;	/* rows ever used: indices below it are worth reading */
+	uint32_t nr_chunks;	/* chunks ever used, index 0 never is */
+	uint32_t pool_used;	/* units of 8 bytes */
+	int32_t exit_status;	/* what the target passed to exit, where known; -1 unknown */
+
+	/* counted, cold */
+	uint64_t dropped[LW_NR_DROPS] __attribute__((aligned(64)));
+	uint64_t own_bytes;	/* memory LeakWatch mapped and touched for its own tables, about */
+	uint64_t nr_captures;	/* stacks not answered by a memo: rule walks */
+	uint64_t nr_slow_captures; /* stacks that needed the full evaluator */
+	uint64_t report_ns;	/* time the end of the target spent in our report so far */
+
+	/* written by threads now and then, hot enough for a line of their own */
+	int64_t live_bytes __attribute__((aligned(64))); /* flushed from the threads, for the peak */
+	int64_t peak_bytes;
+	uint64_t inherited_blocks; /* of the parent, seen freed or still in the table at the end */
+
+	char exe[LW_EXE_BYTES] __attribute__((aligned(64)));
+	char cmdline[LW_CMDLINE_BYTES]; /* arguments, each NUL-terminated */
+	char options[LW_OPTIONS_BYTES]; /* LEAKWATCH_OPTIONS text in force, NUL-terminated */
+	char suppressions[LW_SUPPRESSIONS_BYTES]; /* the program's own, NUL-terminated */
+};
+
+_Static_assert(sizeof(struct lw_count) == 32, "wire");
+_Static_assert(sizeof(struct lw_site) == 32, "wire");
+_Static_assert(sizeof(struct lw_row) == 64, "wire");
+_Static_assert(sizeof(struct lw_event) == 48, "wire");
+_Static_assert(sizeof(struct lw_module) == 64, "wire");
+
+/* ---- geometry and access; shared by all programs, no allocation, no libc state ---- */
+
+/*
+ * lw_region_key - the SysV key of a process's region, attempt 0, 1, ... LW_REGION_KEYS-1.
+ * Never the raw pid, which programs use themselves. The owner is told by the header, not the key.
+ */
+enum { LW_REGION_KEYS = 8 };
+int32_t lw_region_key(int32_t pid, unsigned attempt);
+
+/* Bytes a region with room for max_sites sites takes; the areas are written into *header. */
+uint64_t lw_region_layout(struct lw_region_header *header, uint32_t max_sites);
+
+/*
+ * lw_region_check - is this copied header one that this program can read, in a segment of
+ * segment_bytes? NULL if so, else a static sentence for people ("target speaks region version 3, ...").
+ */
+const char *lw_region_check(const struct lw_region_header *copy, uint64_t segment_bytes);
+
+/*
+ * lw_region_attach - map the region of `pid` (as seen in this IPC and pid namespace) read-only.
+ * 0 and *region, *bytes, *shmid; -ESRCH no such region, -EACCES another user's, -EPROTO bad header
+ * (then *why is a static sentence). start_ticks 0 = do not compare.
+ */
+int lw_region_attach(int32_t pid, uint64_t start_ticks, const struct lw_region_header **region,
+		uint64_t *bytes, int *shmid, const char **why);
+/* The same by shmid. */
+int lw_region_attach_id(int shmid, const struct lw_region_header **region, uint64_t *bytes,
+		const char **why);
+void lw_region_detach(const struct lw_region_header *region);
+
+/* Field 22 (start time) and 4 (parent) of /proc/PID/stat; false when it cannot be read. pid 0: self. */
+bool lw_region_proc_stat(int32_t pid, uint64_t *start_ticks, int32_t *ppid);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wire.h - the records that leave the target: typed, versioned, fixed width.
+ *
+ * The same records travel in the queue, through the pipe of an exit report, and lie one after
+ * another in a snapshot file. Only <stdint.h> types, no pointers, no enums, no bit-fields, explicit
+ * padding, native byte order (a reader of another machine's file sees a wrong version and stops).
+ * `type` is first, as msgsnd() wants it, and is never 0 or negative. `bytes` is the whole record,
+ * head included, a multiple of 8, and at most LW_WIRE_MAX. Changing a layout bumps LW_WIRE_VERSION.
+ *
+ * Order in a complete dump: HELLO, TEXTs, MODULEs, then for each site SITE and COUNT (a SITE comes
+ * before anything that names it), EVENTs, TOTALS, BYE. Counts are absolute values, so a lost record
+ * costs freshness, not truth. The reader checks every count against `bytes` before it uses it.
+ */
+#ifndef LW_SHARE_WIRE_H
+#define LW_SHARE_WIRE_H
+
+#include <stdint.h>
+
+#define LW_WIRE_VERSION 1u
+#define LW_WIRE_MAX 8192u /* MSGMAX of an unconfigured kernel */
+
+/* record types */
+#define LW_WIRE_HELLO 1
+#define LW_WIRE_TEXT 2
+#define LW_WIRE_MODULE 3
+#define LW_WIRE_SITE 4
+#define LW_WIRE_COUNT 5
+#define LW_WIRE_EVENT 6
+#define LW_WIRE_TOTALS 7
+#define LW_WIRE_BYE 8
+
+struct lw_wire_head {
+	int64_t type;
+	uint32_t version;
+	uint32_t bytes;
+};
+
+struct lw_wire_hello {
+	struct lw_wire_head head;
+	int32_t pid, ppid;
+	uint32_t uid;
+	uint32_t flags;		 /* LW_REGION_* of region.h */
+	uint32_t state;		 /* enum lw_state */
+	uint32_t end_kind;	 /* enum lw_end */
+	uint32_t depth;
+	int32_t exit_status;
+	uint64_t started_real_ns;
+	uint64_t seconds_ns;	 /* age of the process when the records were made, or at its end */
+	uint64_t stderr_dev, stderr_ino;
+};
+
+/* one piece of a text; pieces of the same `what` come in order of `offset` */
+#define LW_TEXT_EXE 1u
+#define LW_TEXT_CMDLINE 2u /* arguments, each NUL-terminated */
+#define LW_TEXT_OPTIONS 3u
+#define LW_TEXT_SUPPRESSIONS 4u
+struct lw_wire_text {
+	struct lw_wire_head head;
+	uint32_t what;
+	uint32_t offset;
+	uint32_t total_bytes;
+	uint32_t nr_bytes;
+	char text[]; /* nr_bytes, not terminated */
+};
+
+struct lw_wire_module {
+	struct lw_wire_head head;
+	uint64_t base, start, end;
+	uint32_t id;
+	uint16_t path_bytes;
+	uint8_t build_id_bytes;
+	uint8_t is_unloaded;
+	uint8_t build_id[32];
+	char path[]; /* path_bytes, not terminated */
+};
+
+struct lw_wire_site {
+	struct lw_wire_head head;
+	uint32_t id;
+	uint32_t first_ms, oldest_ms; /* oldest_ms ~0: unknown */
+	uint32_t hint_line;	      /* 0: no hint */
+	uint16_t hint_file_bytes;
+	uint16_t nr_frames;
+	uint8_t kind;		      /* enum lw_kind */
+	uint8_t flags;		      /* LW_SITE_* */
+	uint8_t reserved[2];
+	/* then nr_frames of uint64_t pc, nr_frames of uint16_t module id (LW_NO_MODULE: none), the hint's file name */
+	uint64_t pc[];
+};
+
+struct lw_wire_count {
+	struct lw_wire_head head;
+	uint32_t site;
+	uint32_t reserved;
+	uint64_t alloc_bytes, alloc_blocks;
+	uint64_t freed_bytes, freed_blocks;
+};
+
+struct lw_wire_event {
+	struct lw_wire_head head;
+	uint32_t what; /* enum lw_event_what */
+	uint32_t alloc_site, free_site;
+	uint32_t first_ms;
+	uint64_t count, bytes, expected;
+};
+
+struct lw_wire_totals {
+	struct lw_wire_head head;
+	int64_t peak_bytes;
+	uint64_t inherited_blocks;
+	uint64_t own_bytes, nr_captures, nr_slow_captures, report_ns;
+	uint64_t dropped[16]; /* enum lw_drop; the rest 0 */
+};
+
+struct lw_wire_bye {
+	struct lw_wire_head head;
+	uint32_t nr_modules, nr_sites, nr_events; /* records sent, so that a cut file is noticed */
+	uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct lw_wire_head) == 16, "wire");
+_Static_assert(sizeof(struct lw_wire_hello) == 80, "wire");
+_Static_assert(sizeof(struct lw_wire_site) == 40, "wire");
+_Static_assert(sizeof(struct lw_wire_module) == 80, "wire");
+_Static_assert(sizeof(struct lw_wire_count) == 56, "wire");
+_Static_assert(sizeof(struct lw_wire_event) == 56, "wire");
+/* the deepest stack (128 frames) with the longest hint file fits one message */
+_Static_assert(sizeof(struct lw_wire_site) + 128 * 10 + 4096 <= LW_WIRE_MAX, "wire");
+
+#endif
