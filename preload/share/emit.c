@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * emit.c - reads a region and says it in wire records, once, for every transport.
+ *
+ * The region may be changing while it is read, and it may have been written by somebody who wants
+ * us to read elsewhere. So the areas are copied once, and every single access goes through at(),
+ * which checks index, stride and extent against that copy and against the size of the segment. What
+ * does not fit is left out or cut, never trusted; texts are cut at their room, stacks at
+ * LW_MAX_FRAMES, module numbers that name no module become LW_NO_MODULE.
+ *
+ * Counters are summed over all rows, a few sites at a time, so that each chunk is visited once for
+ * a stretch of neighbours. A live target goes on counting meanwhile: each number is one that was
+ * true at some moment of the dump.
+ *
+ * Runs inside the target too: no allocation, no libc state.
+ */
+#include "preload/share/emit.h"
+
+#include <string.h>
+
+#include "preload/base/base.h"
+
+enum {
+	STRETCH_SITES = 32,   /* summed together: 1 KiB of stack, half a chunk */
+	MAX_NAME_BYTES = 4096, /* PATH_MAX: what a module path or a hint's file is cut at */
+};
+
+_Static_assert(LW_CHUNK_SITES % STRETCH_SITES == 0, "a stretch lies in one chunk");
+_Static_assert(LW_NR_DROPS <= 16, "totals have room for each reason");
+_Static_assert(LW_BUILD_ID_BYTES == sizeof(((struct lw_wire_module *)0)->build_id), "same length");
+
+struct dump {
+	const struct lw_region_header *region;
+	uint64_t region_bytes;
+	struct lw_area modules, sites, rows, chunks, events, hints, pool; /* copies */
+	uint32_t nr_modules, nr_sites, nr_rows, nr_hints, nr_events;
+	struct lw_wire_bye sent;
+	lw_emit_sink_fn *sink;
+	void *context;
+	_Alignas(8) unsigned char record[LW_WIRE_MAX];
+};
+
+/* `bytes` bytes at entry `index` of an area, or NULL when they do not lie in the segment. */
+static const void *at(const struct lw_region_header *region, uint64_t region_bytes,
+		const struct lw_area *area, uint64_t index, uint64_t bytes)
+{
+	uint64_t inside = index * area->stride;
+
+	if (index >= area->max || area->off > region_bytes || area->off % 8 || area->stride % 8)
+		return NULL;
+	if (inside > region_bytes - area->off || bytes > region_bytes - area->off - inside)
+		return NULL;
+	return (const unsigned char *)region + area->off + inside;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A NUL-terminated text at a byte offset of the pool; *nr_bytes without the NUL, cut at max_bytes. */
+static const char *pool_text(const struct dump *d, uint32_t off, size_t max_bytes, size_t *nr_bytes)
+{
+	uint64_t pool_bytes = (uint64_t)d->pool.max * 8, room;
+	const char *pool = at(d->region, d->region_bytes, &d->pool, 0, pool_bytes);
+
+	*nr_bytes = 0;
+	if (!pool || off >= pool_bytes)
+		return NULL;
+	room = pool_bytes - off;
+	*nr_bytes = strnlen(pool + off, room < max_bytes ? room : max_bytes);
+	return pool + off;
+}
+
+/* Counters of sites first..first+nr (in one chunk), added up over the rows into sums. */
+static void sum_counts(const struct lw_region_header *region, uint64_t region_bytes,
+		const struct lw_area *rows, const struct lw_area *chunks, uint32_t nr_rows,
+		uint32_t first, uint32_t nr, struct lw_count *sums)
+{
+	uint64_t dir_off = sizeof(struct lw_row) + (uint64_t)(first / LW_CHUNK_SITES) * 4;
+
+	memset(sums, 0, nr * sizeof(*sums));
+	for (uint32_t r = 0; r < nr_rows; r++) {
+		const unsigned char *row = at(region, region_bytes, rows, r, dir_off + 4);
+		const struct lw_count *counts;
+		uint32_t chunk;
+
+		if (!row || dir_off + 4 > rows->stride)
+			return;
+		chunk = lw_load_acquire((const uint32_t *)(const void *)(row + dir_off));
+		if (!chunk)
+			continue;
+		counts = at(region, region_bytes, chunks, chunk, sizeof(*counts) * LW_CHUNK_SITES);
+		if (!counts)
+			continue;
+		counts += first % LW_CHUNK_SITES;
+		for (uint32_t i = 0; i < nr; i++) {
+			sums[i].alloc_bytes += lw_load(&counts[i].alloc_bytes);
+			sums[i].alloc_blocks += lw_load(&counts[i].alloc_blocks);
+			sums[i].freed_bytes += lw_load(&counts[i].freed_bytes);
+			sums[i].freed_blocks += lw_load(&counts[i].freed_blocks);
+		}
+	}
+}
+
+struct lw_count lw_emit_site_count(const struct lw_region_header *region, uint64_t region_bytes,
+		uint32_t site)
+{
+	struct lw_count sum = { 0 };
+	struct lw_area rows = region->rows, chunks = region->chunks;
+	uint32_t nr_rows = least(lw_load_acquire(&region->nr_rows), rows.max);
+
+	sum_counts(region, region_bytes, &rows, &chunks, nr_rows, site, 1, &sum);
+	return sum;
+}
+
+/* The record buffer as a new record of this type, all zero. */
+static void *begin(struct dump *d, int64_t type, size_t bytes)
+{
+	struct lw_wire_head *head = (struct lw_wire_head *)(void *)d->record;
+
+	memset(d->record, 0, bytes);
+	head->type = type;
+	head->version = LW_WIRE_VERSION;
+	return d->record;
+}
+
+static bool finish(struct dump *d, size_t bytes)
+{
+	struct lw_wire_head *head = (struct lw_wire_head *)(void *)d->record;
+	size_t whole = LW_ALIGN_UP(bytes, (size_t)8);
+
+	memset(d->record + bytes, 0, whole - bytes);
+	head->bytes = (uint32_t)whole;
+	return d->sink(d->context, head);
+}
+
+static bool emit_hello(struct dump *d, uint64_t now_mono_ns)
+{
+	const struct lw_region_header *region = d->region;
+	struct lw_wire_hello *hello = begin(d, LW_WIRE_HELLO, sizeof(*hello));
+	uint64_t ended_ns = lw_load(&region->ended_mono_ns), started_ns = region->started_mono_ns;
+
+	hello->pid = region->pid;
+	hello->ppid = region->ppid;
+	hello->uid = region->uid;
+	hello->flags = lw_load(&region->flags);
+	hello->state = lw_load_acquire(&region->state);
+	hello->end_kind = lw_load(&region->end_kind);
+	hello->depth = region->depth;
+	hello->exit_status = lw_load(&region->exit_status);
+	hello->started_real_ns = region->started_real_ns;
+	ended_ns = ended_ns ? ended_ns : now_mono_ns;
+	hello->seconds_ns = ended_ns > started_ns ? ended_ns - started_ns : 0;
+	hello->stderr_dev = region->stderr_dev;
+	hello->stderr_ino = region->stderr_ino;
+	return finish(d, sizeof(*hello));
+}
+
+static bool emit_text(struct dump *d, uint32_t what, const char *text, size_t nr_bytes)
+{
+	const size_t piece_bytes = LW_WIRE_MAX - sizeof(struct lw_wire_text);
+
+	for (size_t off = 0; off < nr_bytes; off += piece_bytes) {
+		struct lw_wire_text *record = begin(d, LW_WIRE_TEXT, sizeof(*record));
+		size_t bytes = nr_bytes - off < piece_bytes ? nr_bytes - off : piece_bytes;
+
+		record->what = what;
+		record->offset = (uint32_t)off;
+		record->total_bytes = (uint32_t)nr_bytes;
+		record->nr_bytes = (uint32_t)bytes;
+		memcpy(record->text, text + off, bytes);
+		if (!finish(d, sizeof(*record) + bytes))
+			return false;
+	}
+	return true;
+}
+
+static bool emit_texts(struct dump *d)
+{
+	const struct lw_region_header *region = d->region;
+	uint32_t cmdline_bytes = least(region->cmdline_bytes, LW_CMDLINE_BYTES);
+
+	return emit_text(d, LW_TEXT_EXE, region->exe, strnlen(region->exe, LW_EXE_BYTES)) &&
+			emit_text(d, LW_TEXT_CMDLINE, region->cmdline, cmdline_bytes) &&
+			emit_text(d, LW_TEXT_OPTIONS, region->options,
+					strnlen(region->options, LW_OPTIONS_BYTES)) &&
+			emit_text(d, LW_TEXT_SUPPRESSIONS, region->suppressions,
+					strnlen(region->suppressions, LW_SUPPRESSIONS_BYTES));
+}
+
+static bool emit_modules(struct dump *d)
+{
+	for (uint32_t i = 0; i < d->nr_modules; i++) {
+		const struct lw_module *module = at(d->region, d->region_bytes, &d->modules, i,
+				sizeof(*module));
+		struct lw_wire_module *record = begin(d, LW_WIRE_MODULE, sizeof(*record));
+		const char *path;
+		size_t path_bytes;
+
+		if (!module)
+			break;
+		path = pool_text(d, lw_load(&module->path_off), MAX_NAME_BYTES, &path_bytes);
+		record->base = module->base;
+		record->start = module->start;
+		record->end = module->end;
+		record->id = i;
+		record->path_bytes = (uint16_t)path_bytes;
+		record->build_id_bytes = (uint8_t)least(module->build_id_bytes, LW_BUILD_ID_BYTES);
+		record->is_unloaded = lw_load(&module->is_unloaded) != 0;
+		memcpy(record->build_id, module->build_id, record->build_id_bytes);
+		if (path)
+			memcpy(record->path, path, path_bytes);
+		d->sent.nr_modules++;
+		if (!finish(d, sizeof(*record) + path_bytes))
+			return false;
+	}
+	return true;
+}
+
+/* Frames of a site into the record; how many there are room and memory for. */
+static uint16_t copy_stack(struct dump *d, const struct lw_site *site, struct lw_wire_site *record)
+{
+	uint16_t nr_frames = (uint16_t)least(site->nr_frames, LW_MAX_FRAMES);
+	const uint64_t *stack = at(d->region, d->region_bytes, &d->pool, site->stack_off,
+			(uint64_t)nr_frames * 10);
+	unsigned char *modules = (unsigned char *)(record->pc + nr_frames);
+	uint64_t stack_units = ((uint64_t)nr_frames * 10 + 7) / 8;
+
+	if (!stack || site->stack_off + stack_units > d->pool.max)
+		return 0;
+	memcpy(record->pc, stack, nr_frames * sizeof(uint64_t));
+	for (uint16_t i = 0; i < nr_frames; i++) {
+		uint16_t module = ((const uint16_t *)(const void *)(stack + nr_frames))[i];
+
+		if (module >= d->nr_modules)
+			module = LW_NO_MODULE;
+		memcpy(modules + i * sizeof(module), &module, sizeof(module));
+	}
+	return nr_frames;
+}
+
+static size_t copy_hint(struct dump *d, uint32_t index, struct lw_wire_site *record, unsigned char *to)
+{
+	const struct lw_hint *hint = at(d->region, d->region_bytes, &d->hints, index, sizeof(*hint));
+	size_t nr_bytes = 0;
+	const char *file;
+
+	if (!index || index >= d->nr_hints || !hint)
+		return 0;
+	file = pool_text(d, lw_load(&hint->file_off), MAX_NAME_BYTES, &nr_bytes);
+	if (!file || !nr_bytes)
+		return 0;
+	record->hint_line = lw_load(&hint->line);
+	record->hint_file_bytes = (uint16_t)nr_bytes;
+	memcpy(to, file, nr_bytes);
+	return nr_bytes;
+}
+
+static bool emit_site(struct dump *d, uint32_t id, const struct lw_count *count)
+{
+	const struct lw_site *live = at(d->region, d->region_bytes, &d->sites, id, sizeof(*live));
+	struct lw_wire_site *record = begin(d, LW_WIRE_SITE, sizeof(*record));
+	struct lw_wire_count *counts;
+	struct lw_site site;
+	size_t bytes;
+
+	if (!live)
+		return true;
+	memcpy(&site, live, sizeof(site));
+	record->id = id;
+	record->first_ms = site.first_ms;
+	record->oldest_ms = site.oldest_ms;
+	record->kind = site.kind < LW_NR_KINDS ? site.kind : LW_KIND_UNKNOWN;
+	record->flags = site.flags;
+	record->nr_frames = copy_stack(d, &site, record);
+	bytes = sizeof(*record) + (size_t)record->nr_frames * 10;
+	bytes += copy_hint(d, site.hint, record, d->record + bytes);
+	d->sent.nr_sites++;
+	if (!finish(d, bytes))
+		return false;
+
+	counts = begin(d, LW_WIRE_COUNT, sizeof(*counts));
+	counts->site = id;
+	counts->alloc_bytes = count->alloc_bytes;
+	counts->alloc_blocks = count->alloc_blocks;
+	counts->freed_bytes = count->freed_bytes;
+	counts->freed_blocks = count->freed_blocks;
+	return finish(d, sizeof(*counts));
+}
+
+/* The event, copied, if it is complete. */
+static bool read_event(const struct dump *d, uint32_t index, struct lw_event *event)
+{
+	const struct lw_event *live = at(d->region, d->region_bytes, &d->events, index, sizeof(*live));
+
+	if (!live || !lw_load_acquire(&live->is_ready))
+		return false;
+	memcpy(event, live, sizeof(*event));
+	event->count = lw_load(&live->count);
+	return event->what > LW_EVENT_NONE && event->what < LW_NR_EVENT_KINDS;
+}
+
+static bool is_in_event(const struct dump *d, uint32_t site)
+{
+	struct lw_event event;
+
+	for (uint32_t i = 0; i < d->nr_events; i++)
+		if (read_event(d, i, &event) && (event.alloc_site == site || event.free_site == site))
+			return true;
+	return false;
+}
+
+static bool emit_sites(struct dump *d)
+{
+	struct lw_count sums[STRETCH_SITES];
+
+	for (uint32_t first = 0; first < d->nr_sites; first += STRETCH_SITES) {
+		uint32_t nr = least(STRETCH_SITES, d->nr_sites - first);
+
+		sum_counts(d->region, d->region_bytes, &d->rows, &d->chunks, d->nr_rows, first, nr, sums);
+		for (uint32_t i = 0; i < nr; i++) {
+			bool is_counted = sums[i].alloc_blocks || sums[i].freed_blocks;
+
+			if (!is_counted && !is_in_event(d, first + i))
+				continue;
+			if (!emit_site(d, first + i, &sums[i]))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool emit_events(struct dump *d)
+{
+	for (uint32_t i = 0; i < d->nr_events; i++) {
+		struct lw_wire_event *record = begin(d, LW_WIRE_EVENT, sizeof(*record));
+		struct lw_event event;
+
+		if (!read_event(d, i, &event))
+			continue;
+		record->what = event.what;
+		record->alloc_site = event.alloc_site;
+		record->free_site = event.free_site;
+		record->first_ms = event.first_ms;
+		record->count = event.count;
+		record->bytes = event.bytes;
+		record->expected = event.expected;
+		d->sent.nr_events++;
+		if (!finish(d, sizeof(*record)))
+			return false;
+	}
+	return true;
+}
+
+static bool emit_totals(struct dump *d)
+{
+	const struct lw_region_header *region = d->region;
+	struct lw_wire_totals *totals = begin(d, LW_WIRE_TOTALS, sizeof(*totals));
+
+	totals->peak_bytes = lw_load(&region->peak_bytes);
+	totals->inherited_blocks = lw_load(&region->inherited_blocks);
+	totals->own_bytes = lw_load(&region->own_bytes);
+	totals->nr_captures = lw_load(&region->nr_captures);
+	totals->nr_slow_captures = lw_load(&region->nr_slow_captures);
+	totals->report_ns = lw_load(&region->report_ns);
+	for (int i = 0; i < LW_NR_DROPS; i++)
+		totals->dropped[i] = lw_load(&region->dropped[i]);
+	return finish(d, sizeof(*totals));
+}
+
+static bool emit_bye(struct dump *d)
+{
+	struct lw_wire_bye *bye = begin(d, LW_WIRE_BYE, sizeof(*bye));
+
+	d->sent.head = bye->head;
+	*bye = d->sent;
+	return finish(d, sizeof(*bye));
+}
+
+bool lw_emit_region(const struct lw_region_header *region, uint64_t region_bytes,
+		uint64_t now_mono_ns, lw_emit_sink_fn *sink, void *context)
+{
+	struct dump d;
+
+	if (lw_region_check(region, region_bytes))
+		return false;
+	d.region = region;
+	d.region_bytes = region_bytes;
+	d.modules = region->modules;
+	d.sites = region->sites;
+	d.rows = region->rows;
+	d.chunks = region->chunks;
+	d.events = region->events;
+	d.hints = region->hints;
+	d.pool = region->pool;
+	/* what names comes before what is named: an event seen here names sites that are seen too */
+	d.nr_events = least(lw_load_acquire(&region->nr_events), d.events.max);
+	d.nr_sites = least(lw_load_acquire(&region->nr_sites), d.sites.max);
+	d.nr_modules = least(lw_load_acquire(&region->nr_modules), d.modules.max);
+	d.nr_hints = least(lw_load_acquire(&region->nr_hints), d.hints.max);
+	d.nr_rows = least(lw_load_acquire(&region->nr_rows), d.rows.max);
+	d.sent = (struct lw_wire_bye){ 0 };
+	d.sink = sink;
+	d.context = context;
+	return emit_hello(&d, now_mono_ns) && emit_texts(&d) && emit_modules(&d) &&
+			emit_sites(&d) && emit_events(&d) && emit_totals(&d) && emit_bye(&d);
+}
