@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * guard.h - what each thread carries, and the gate that keeps our code from tracking itself.
+ *
+ * A hook may work only when the thread's gate is open AND the process is the one we set up
+ * (lw_hot.active: its page is wiped by the kernel in every new child, raw clone included). The gate
+ * is closed while we work, so that what we call, and a signal handler that interrupts us, passes
+ * straight through to the real allocator. No foreign code that could throw or longjmp ever runs
+ * with the gate closed: operator new's new_handler is called with it open.
+ */
+#ifndef LW_BASE_GUARD_H
+#define LW_BASE_GUARD_H
+
+#include "preload/base/base.h"
+
+enum lw_gate {
+	LW_GATE_NEW,	/* the thread was never here: lw_track_enter_slow() sets it up */
+	LW_GATE_OPEN,
+	LW_GATE_BUSY,	/* inside our code */
+	LW_GATE_OFF,	/* this thread is not tracked any more (or the program asked for a pause) */
+};
+
+struct lw_memo;
+struct lw_scratch;
+
+/* One per thread, in initial-exec TLS. Written by its thread only. */
+struct lw_thread {
+	uint32_t gate;		/* enum lw_gate */
+	uint32_t row;		/* index in the region's rows; 0: shared, atomic adds */
+	uint32_t *dir;		/* the row's directory: chunk of 64 sites -> counters */
+	struct lw_memo *memo;	/* table of remembered stacks */
+	struct lw_scratch *scratch; /* room for one stack under construction; same mapping as memo */
+	uintptr_t stack_lo, stack_hi; /* memory known to be readable, [lo, hi) */
+	int64_t live_bytes;	/* allocated minus freed since the last flush */
+	int64_t live_max;	/* its highest value since the last flush */
+	uint32_t epoch;		/* lw_epoch of the process this was set up for */
+	uint32_t is_registered;	/* will be told when the thread ends */
+};
+
+extern LW_TLS struct lw_thread lw_self;
+
+#endif

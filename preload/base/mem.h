@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * mem.h - memory for our own records: anonymous mappings, never the target's heap.
+ *
+ * Mappings are left out of core files, out of huge pages (tables are sparse: a huge page would make
+ * one block's record cost 2 MiB), reserve no swap, and carry a name in /proc/PID/maps where the
+ * kernel allows it. All functions may run inside any hook; none touches errno. NULL when the kernel
+ * refuses: the caller counts a drop and goes on.
+ */
+#ifndef LW_BASE_MEM_H
+#define LW_BASE_MEM_H
+
+#include "preload/base/base.h"
+
+/* Zeroed pages; bytes is rounded up to whole pages. `name` is shown as [anon:name]. */
+void *lw_mem_map(size_t bytes, const char *name);
+void lw_mem_unmap(void *start, size_t bytes);
+
+/* What lw_mem_map has handed out and not got back, mapped, not touched. */
+uint64_t lw_mem_mapped_bytes(void);
+
+#endif

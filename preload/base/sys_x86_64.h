@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sys_x86_64.h - the machine's system call instruction, and how it shows registers to an unwinder.
+ *
+ * With cfi_x86_64.c the only file that names an x86-64 register. Raw calls leave errno alone, work
+ * before libc is ready, inside any hook, and in a process that only shares the target's memory.
+ * A failure is returned as the kernel gives it: -errno.
+ */
+#ifndef LW_BASE_SYS_X86_64_H
+#define LW_BASE_SYS_X86_64_H
+
+#include "preload/base/base.h"
+
+LW_INLINE long lw_syscall6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+LW_INLINE uintptr_t lw_thread_pointer(void)
+{
+	uintptr_t tp;
+
+	__asm__("mov %%fs:0, %0" : "=r"(tp));
+	return tp;
+}
+
+/* Callee-saved registers in DWARF numbering, as they are in the function this is inlined into. */
+enum { LW_NR_REGS = 17, LW_REG_FP = 6, LW_REG_SP = 7, LW_REG_PC = 16 };
+
+LW_INLINE void lw_registers_read(uint64_t regs[LW_NR_REGS])
+{
+	__asm__ volatile("mov %%rbx, 24(%0)\n\t"
+			 "mov %%rbp, 48(%0)\n\t"
+			 "mov %%rsp, 56(%0)\n\t"
+			 "mov %%r12, 96(%0)\n\t"
+			 "mov %%r13, 104(%0)\n\t"
+			 "mov %%r14, 112(%0)\n\t"
+			 "mov %%r15, 120(%0)\n\t"
+			 "lea 0(%%rip), %%rax\n\t"
+			 "mov %%rax, 128(%0)"
+			 :
+			 : "r"(regs)
+			 : "rax", "memory");
+}
+
+/*
+ * The caller of a hook: its return address, its stack pointer after the return, its frame pointer.
+ * Only valid in a function that is itself the hook (never inlined into another function).
+ */
+#define LW_CALLER(pc_, sp_, fp_)                                                                   \
+	do {                                                                                       \
+		const uintptr_t *lw_fa_ = __builtin_frame_address(0);                              \
+		(fp_) = lw_fa_[0];                                                                 \
+		(pc_) = lw_fa_[1];                                                                 \
+		(sp_) = (uintptr_t)(lw_fa_ + 2);                                                   \
+	} while (0)
+
+#endif
