@@ -24,7 +24,7 @@ enum {
 	KEY_BYTES = 32,	    /* longest key looked up; longer ones are unknown and shown cut */
 	SHOWN_BYTES = 48,   /* of a bad value */
 	LINE_BYTES = 320,
-	HELP_COLUMN = 24,   /* where the texts of help=1 start */
+	HELP_COLUMN = 27,   /* where the texts of help=1 start */
 	HELP_WIDTH = 80,
 };
 
