@@ -82,10 +82,11 @@ void *lw_early_calloc(size_t nr, size_t bytes)
 static const struct head *head_of(const void *ptr)
 {
 	size_t at = (uintptr_t)ptr - (uintptr_t)lw_early_arena;
-	const struct head *head = (const struct head *)ptr - 1;
+	const struct head *head;
 
 	if (at < sizeof(*head) || at >= LW_EARLY_BYTES || at % LW_EARLY_ALIGN)
 		return NULL;
+	head = (const struct head *)ptr - 1;
 	if (head->start > at - sizeof(*head) || head->end <= at || head->end > LW_EARLY_BYTES)
 		return NULL;
 	return head;

@@ -172,7 +172,7 @@ static bool parse_number(const char *text, bool has_units, uint64_t *out)
 {
 	uint64_t value = 0, unit = 1;
 
-	if (!*text)
+	if (*text < '0' || *text > '9')
 		return false;
 	for (; *text >= '0' && *text <= '9'; text++)
 		if (__builtin_mul_overflow(value, 10, &value) ||
