@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * box.c - creating the black box: a SysV segment under a key made from the pid, mode 0600.
+ *
+ * A segment under our key that is our own user's and whose process is gone, or is an image of this
+ * very process from before an exec, is replaced. Any other is left alone, and the next key of the sequence taken;
+ * readers tell the right one by its header. If no segment can be had the region is private: the
+ * program is tracked, and reports, but nobody can look at it from outside.
+ */
+#include "preload/record/box.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+
+#include "preload/base/hot.h"
+#include "preload/base/mem.h"
+#include "preload/base/sys.h"
+#include "preload/record/process.h"
+
+struct lw_lock lw_sites_lock = LW_LOCK_INIT;
+struct lw_region_header *lw_box;
+
+enum { LEAST_SITES = 1024, MAX_ATTACH_TRIES = 2 };
+
+/* Is the segment the leftover of a process that is gone, or of the image before our exec? */
+static bool is_stale(int shmid, const struct lw_region_header *mine)
+{
+	const struct lw_region_header *other;
+	uint64_t bytes, start_ticks;
+	const char *why;
+	int32_t ppid;
+	bool stale;
+
+	if (lw_region_attach_id(shmid, &other, &bytes, &why))
+		return false;
+	if (other->pid == mine->pid)
+		stale = true;
+	else if (lw_syscall(SYS_kill, other->pid, 0) == -ESRCH)
+		stale = true;
+	else
+		stale = other->start_ticks && lw_region_proc_stat(other->pid, &start_ticks, &ppid) &&
+			start_ticks != other->start_ticks;
+	lw_region_detach(other);
+	return stale;
+}
+
+/* A fresh segment under one of our keys, -errno if there is none to be had. */
+static int make_segment(const struct lw_region_header *mine, uint64_t bytes)
+{
+	int error = -EEXIST;
+
+	for (unsigned attempt = 0; attempt < LW_REGION_KEYS; attempt++) {
+		int32_t key = lw_region_key(mine->pid, attempt);
+		int flags = IPC_CREAT | IPC_EXCL | SHM_NORESERVE | 0600;
+
+		for (unsigned tries = 0; tries < MAX_ATTACH_TRIES; tries++) {
+			int shmid = (int)lw_syscall(SYS_shmget, key, bytes, flags);
+
+			if (shmid >= 0)
+				return shmid;
+			error = shmid;
+			if (error != -EEXIST)
+				return error;
+			shmid = (int)lw_syscall(SYS_shmget, key, 0, 0);
+			if (shmid < 0 || !is_stale(shmid, mine))
+				break; /* somebody else's: next key */
+			(void)lw_syscall(SYS_shmctl, shmid, IPC_RMID, 0);
+		}
+	}
+	return error;
+}
+
+static struct lw_region_header *map_segment(int shmid, void *at)
+{
+	long where = lw_syscall(SYS_shmat, shmid, at, at ? SHM_REMAP : 0);
+
+	return lw_sys_failed(where) ? NULL : (struct lw_region_header *)where;
+}
+
+/* The region mapped, at `at` if that is not NULL; *shmid -1 when it is private. */
+static struct lw_region_header *map_region(
+		const struct lw_region_header *mine, uint64_t bytes, int *shmid, int *refusal)
+{
+	struct lw_region_header *region;
+	long at;
+
+	*shmid = make_segment(mine, bytes);
+	*refusal = *shmid < 0 ? *shmid : 0;
+	if (*shmid >= 0) {
+		region = map_segment(*shmid, NULL);
+		if (region)
+			return region;
+		(void)lw_syscall(SYS_shmctl, *shmid, IPC_RMID, 0);
+		*shmid = -1;
+		*refusal = -ENOMEM;
+	}
+	*shmid = -1;
+	at = lw_syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return lw_sys_failed(at) ? NULL : (struct lw_region_header *)at;
+}
+
+/* Copies what was prepared beside the region, and fills what every new region starts with. */
+static void fill(struct lw_region_header *region, const struct lw_region_header *mine, int shmid)
+{
+	*region = *mine;
+	region->magic = LW_REGION_MAGIC;
+	region->version = LW_REGION_VERSION;
+	region->header_bytes = sizeof(*region);
+	region->shmid = shmid;
+	region->state = LW_STATE_STARTING;
+	if (shmid < 0)
+		region->flags |= LW_REGION_PRIVATE;
+	(void)lw_syscall(SYS_madvise, region, mine->total_bytes, MADV_DONTDUMP);
+}
+
+static void start_counting(struct lw_region_header *region)
+{
+	region->nr_sites = 1; /* id 0: unknown */
+	region->nr_rows = 1;  /* row 0: shared */
+	region->nr_chunks = 1;
+	region->pool_used = 1; /* offset 0 means none */
+	region->nr_hints = 1;
+	lw_box = region;
+	lw_box_row(0)->state = LW_ROW_USED;
+}
+
+bool lw_box_create(const struct lw_options *options, int *refusal)
+{
+	static struct lw_region_header mine; /* 20 KiB: too much for a small stack */
+	struct lw_region_header *region = NULL;
+	int shmid = -1;
+
+	lw_process_describe(&mine);
+	mine.depth = options->depth;
+	if (!lw_process_has_watched_parent(&mine))
+		mine.flags |= LW_REGION_ROOT;
+	*refusal = 0;
+	for (uint32_t max_sites = options->max_sites; !region && max_sites >= LEAST_SITES; max_sites /= 8) {
+		mine.total_bytes = lw_region_layout(&mine, max_sites);
+		region = map_region(&mine, mine.total_bytes, &shmid, refusal);
+	}
+	if (!region)
+		return false;
+	fill(region, &mine, shmid);
+	start_counting(region);
+	return true;
+}
+
+/* What the child keeps of its parent's region: sites, modules, hints and the pool they point into. */
+static void copy_records(struct lw_region_header *to, const struct lw_region_header *from)
+{
+	const struct lw_area *sites = &from->sites, *pool = &from->pool;
+
+	memcpy((char *)to + from->modules.off, (const char *)from + from->modules.off,
+			(size_t)from->nr_modules * from->modules.stride);
+	memcpy((char *)to + sites->off, (const char *)from + sites->off,
+			(size_t)from->nr_sites * sites->stride);
+	memcpy((char *)to + from->hints.off, (const char *)from + from->hints.off,
+			(size_t)from->nr_hints * from->hints.stride);
+	memcpy((char *)to + pool->off, (const char *)from + pool->off, (size_t)from->pool_used * 8);
+	to->nr_modules = from->nr_modules;
+	to->nr_sites = from->nr_sites;
+	to->nr_hints = from->nr_hints;
+	to->pool_used = from->pool_used;
+}
+
+bool lw_box_renew(void)
+{
+	static struct lw_region_header mine;
+	struct lw_region_header *parent = lw_box, *region;
+	uint64_t bytes = parent->total_bytes;
+	int shmid, refusal;
+
+	mine = *parent;
+	memset((char *)&mine + offsetof(struct lw_region_header, state), 0,
+			offsetof(struct lw_region_header, exe) - offsetof(struct lw_region_header, state));
+	lw_process_describe(&mine);
+	mine.flags |= parent->flags & LW_REGION_WATCHED;
+	region = map_region(&mine, bytes, &shmid, &refusal);
+	if (!region) {
+		lw_box = NULL;
+		return false;
+	}
+	fill(region, &mine, shmid);
+	start_counting(region);
+	copy_records(region, parent);
+	/* move it over the parent's, so that every pointer into the region goes on to hold */
+	if (shmid >= 0) {
+		lw_box = map_segment(shmid, parent);
+		(void)lw_syscall(SYS_shmdt, region);
+	} else {
+		long at = lw_syscall(SYS_mremap, region, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, parent);
+
+		lw_box = lw_sys_failed(at) ? NULL : (struct lw_region_header *)at;
+	}
+	return lw_box != NULL;
+}
+
+void lw_box_remove(void)
+{
+	if (lw_box && lw_box->shmid >= 0 && lw_box->pid == lw_sys_getpid())
+		(void)lw_syscall(SYS_shmctl, lw_box->shmid, IPC_RMID, 0);
+}
+
+uint32_t lw_box_take_locked(size_t nr_bytes)
+{
+	uint32_t units = (uint32_t)((nr_bytes + 7) / 8), at = lw_box->pool_used;
+
+	if (units > lw_box->pool.max || at > lw_box->pool.max - units)
+		return 0;
+	lw_store(&lw_box->pool_used, at + units);
+	return at;
+}
+
+uint32_t lw_box_take_chunk(void)
+{
+	uint32_t index = lw_load(&lw_box->nr_chunks);
+
+	do {
+		if (index >= lw_box->chunks.max)
+			return 0;
+	} while (!__atomic_compare_exchange_n(&lw_box->nr_chunks, &index, index + 1, false,
+			__ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return index;
+}
+
+uint32_t lw_box_now_ms(void)
+{
+	return (uint32_t)((lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / 1000000);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* process.c - reading how this process was started; see process.h. */
+#include "preload/record/process.h"
+
+#include <elf.h>
+#include <string.h>
+
+#include "preload/base/sys.h"
+
+extern void *__libc_stack_end; /* at process entry: argc, argv, NULL, envp, NULL, auxv */
+
+enum { MAX_ANCESTORS = 32 };
+
+static const char *const *find_environment(void)
+{
+	const uintptr_t *top = __libc_stack_end;
+	uintptr_t argc = top ? top[0] : 0;
+
+	if (!top || argc > (1u << 24) || top[1 + argc])
+		return NULL; /* not what the kernel leaves: another loader */
+	return (const char *const *)(top + 1 + argc + 1);
+}
+
+const char *lw_process_env_at(size_t i)
+{
+	const char *const *env = find_environment();
+
+	return env ? env[i] : NULL;
+}
+
+const char *lw_process_env(const char *name)
+{
+	size_t bytes = strlen(name);
+	const char *entry;
+
+	for (size_t i = 0; (entry = lw_process_env_at(i)); i++) {
+		if (!strncmp(entry, name, bytes) && entry[bytes] == '=')
+			return entry + bytes + 1;
+	}
+	return NULL;
+}
+
+unsigned long lw_process_aux(unsigned long type)
+{
+	const char *const *env = find_environment();
+	const Elf64_auxv_t *aux;
+
+	if (!env)
+		return 0;
+	while (*env)
+		env++;
+	for (aux = (const Elf64_auxv_t *)(env + 1); aux->a_type != AT_NULL; aux++) {
+		if (aux->a_type == type)
+			return aux->a_un.a_val;
+	}
+	return 0;
+}
+
+static uint32_t read_file(const char *path, char *out, size_t out_bytes)
+{
+	int fd = lw_sys_open(path, O_RDONLY);
+	size_t used = 0;
+	long got;
+
+	if (fd < 0)
+		return 0;
+	while (used + 1 < out_bytes && (got = lw_sys_read(fd, out + used, out_bytes - 1 - used)) > 0)
+		used += (size_t)got;
+	lw_sys_close(fd);
+	return (uint32_t)used;
+}
+
+/* Without /proc: what the program was called by. */
+static uint32_t copy_exec_name(char *out, size_t out_bytes)
+{
+	const char *name = (const char *)lw_process_aux(AT_EXECFN);
+	size_t bytes = name ? strnlen(name, out_bytes - 1) : 0;
+
+	if (bytes)
+		memcpy(out, name, bytes);
+	return (uint32_t)bytes;
+}
+
+static void describe_stderr(struct lw_region_header *header)
+{
+	struct stat st;
+	char termios[64];
+
+	if (lw_syscall(SYS_fstat, 2, &st) < 0)
+		return;
+	header->flags |= LW_REGION_STDERR_OPEN;
+	header->stderr_dev = st.st_dev;
+	header->stderr_ino = st.st_ino;
+	if (S_ISCHR(st.st_mode) && lw_syscall(SYS_ioctl, 2, 0x5401 /* TCGETS */, termios) == 0)
+		header->flags |= LW_REGION_STDERR_TTY;
+}
+
+void lw_process_describe(struct lw_region_header *header)
+{
+	long bytes;
+
+	header->pid = lw_sys_getpid();
+	header->ppid = (int32_t)lw_syscall(SYS_getppid, 0);
+	header->uid = (uint32_t)lw_syscall(SYS_geteuid, 0);
+	header->started_mono_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
+	header->started_real_ns = lw_sys_clock_ns(CLOCK_REALTIME);
+	header->exit_status = -1;
+	header->flags = 0;
+	header->start_ticks = 0;
+	(void)lw_region_proc_stat(0, &header->start_ticks, &header->ppid);
+	bytes = lw_syscall(SYS_readlink, "/proc/self/exe", header->exe, sizeof(header->exe) - 1);
+	header->exe_bytes = bytes > 0 ? (uint32_t)bytes : copy_exec_name(header->exe, sizeof(header->exe));
+	header->exe[header->exe_bytes] = 0;
+	header->cmdline_bytes =
+			read_file("/proc/self/cmdline", header->cmdline, sizeof(header->cmdline));
+	describe_stderr(header);
+}
+
+/* The header of a running, watched process, or of the one an exec replaced; *flags are its flags. */
+static bool find_watched(int32_t pid, uint64_t start_ticks, uint32_t *flags)
+{
+	const struct lw_region_header *region;
+	const char *why;
+	uint64_t bytes;
+	int shmid;
+
+	if (lw_region_attach(pid, start_ticks, &region, &bytes, &shmid, &why))
+		return false;
+	*flags = region->flags;
+	lw_region_detach(region);
+	return true;
+}
+
+bool lw_process_has_watched_parent(const struct lw_region_header *header)
+{
+	int32_t pid = header->ppid, leader = (int32_t)lw_syscall(SYS_getsid, 0), next;
+	uint64_t start_ticks;
+	uint32_t flags;
+
+	/* exec keeps the pid: the image before us knew what it was */
+	if (find_watched(header->pid, header->start_ticks, &flags))
+		return !(flags & LW_REGION_ROOT);
+	for (unsigned i = 0; i < MAX_ANCESTORS && pid > 1; i++, pid = next) {
+		if (!lw_region_proc_stat(pid, &start_ticks, &next)) {
+			start_ticks = 0;
+			next = 0;
+		}
+		if (find_watched(pid, start_ticks, &flags))
+			return true;
+	}
+	/* a parent that is gone already leaves us its session */
+	return leader > 0 && leader != header->pid && find_watched(leader, 0, &flags);
+}

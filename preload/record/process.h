@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * process.h - what this process was started as: arguments, environment, auxiliary vector, names.
+ *
+ * Taken from where the kernel put it, at the top of the main stack, so that it can be asked before
+ * libc has set up environ, and gives what the process was started with whatever it did since.
+ */
+#ifndef LW_RECORD_PROCESS_H
+#define LW_RECORD_PROCESS_H
+
+#include "preload/base/base.h"
+#include "preload/share/region.h"
+
+/* The value of an environment variable at the start, or NULL. */
+const char *lw_process_env(const char *name);
+
+/* Entry i of the environment as it was at the start, NULL past the last. */
+const char *lw_process_env_at(size_t i);
+
+/* An entry of the auxiliary vector; 0 if absent. */
+unsigned long lw_process_aux(unsigned long type);
+
+/* Fills pid, ppid, uid, start time, clocks, exe, cmdline, the stderr fields and flags of a header. */
+void lw_process_describe(struct lw_region_header *header);
+
+/* Is this process a descendant of a watched one (and not itself the root of a watch)? */
+bool lw_process_has_watched_parent(const struct lw_region_header *header);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* sites.c - the index of sites; see sites.h. */
+#include "preload/record/sites.h"
+
+#include <string.h>
+
+#include "preload/base/hot.h"
+#include "preload/base/mem.h"
+#include "preload/unwind/modules.h"
+
+enum { FIRST_INDEX_BITS = 12 };
+
+struct index {
+	uint32_t bits;
+	uint32_t reserved;
+	uint64_t entries[]; /* 0 empty; upper half of the hash | id */
+};
+
+/* Release when published, acquire when read: the entries and the sites they name are complete. */
+static struct index *current;
+
+static struct index *new_index(uint32_t bits)
+{
+	struct index *index = lw_mem_map(sizeof(*index) + (sizeof(uint64_t) << bits), "leakwatch sites");
+
+	if (index)
+		index->bits = bits;
+	return index;
+}
+
+bool lw_sites_init(void)
+{
+	current = new_index(FIRST_INDEX_BITS);
+	return current != NULL;
+}
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	unsigned __int128 product = (unsigned __int128)(a ^ UINT64_C(0x2d358dccaa6c78a5)) *
+				    (b ^ UINT64_C(0x8bb84b93962eacc9));
+
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* Two lanes, so that the multiplications of neighbouring frames overlap. */
+static uint64_t hash_stack(const struct lw_stack *stack, enum lw_kind kind, uint32_t hint)
+{
+	uint64_t a = (uint64_t)kind << 40 | (uint64_t)stack->is_truncated << 39 | stack->nr, b = hint;
+	uint32_t i = 0;
+
+	for (; i + 4 <= stack->nr; i += 4) {
+		a = mix(a ^ stack->pcs[i], stack->pcs[i + 1]);
+		b = mix(b ^ stack->pcs[i + 2], stack->pcs[i + 3]);
+	}
+	for (; i < stack->nr; i++)
+		a = mix(a ^ stack->pcs[i], i);
+	return mix(a, b);
+}
+
+static bool is_site(uint32_t id, uint64_t hash, const struct lw_stack *stack, enum lw_kind kind,
+		uint32_t hint)
+{
+	const struct lw_site *site = lw_box_site(id);
+
+	return site->hash == hash && site->nr_frames == stack->nr && site->kind == kind &&
+	       site->hint == hint && !(lw_load(&site->flags) & LW_SITE_DEAD) &&
+	       !memcmp(lw_sites_pcs(id), stack->pcs, stack->nr * sizeof(stack->pcs[0]));
+}
+
+static bool has_modules(uint32_t id, const struct lw_stack *stack)
+{
+	const uint16_t *modules = (const uint16_t *)(lw_sites_pcs(id) + stack->nr);
+
+	return !memcmp(modules, stack->modules, stack->nr * sizeof(modules[0]));
+}
+
+/* is_unsure: code is being unmapped, so equal PCs may be other code: modules must be equal too. */
+static uint32_t look_up(const struct index *index, uint64_t hash, const struct lw_stack *stack,
+		enum lw_kind kind, uint32_t hint, bool is_unsure)
+{
+	uint64_t mask = (UINT64_C(1) << index->bits) - 1;
+
+	for (uint64_t at = hash & mask;; at = (at + 1) & mask) {
+		uint64_t entry = lw_load_acquire(&index->entries[at]);
+		uint32_t id = (uint32_t)entry;
+
+		if (!entry)
+			return 0;
+		if (entry >> 32 == hash >> 32 && is_site(id, hash, stack, kind, hint) &&
+				(!is_unsure || has_modules(id, stack)))
+			return id;
+	}
+}
+
+static void insert(struct index *index, uint64_t hash, uint32_t id)
+{
+	uint64_t mask = (UINT64_C(1) << index->bits) - 1, at = hash & mask;
+
+	while (index->entries[at])
+		at = (at + 1) & mask;
+	lw_store_release(&index->entries[at], hash >> 32 << 32 | id);
+}
+
+static bool grow_locked(void) LW_HOLDS(lw_sites_lock)
+{
+	struct index *old = current, *bigger;
+
+	if (lw_box->nr_sites < 1u << (old->bits - 1))
+		return true;
+	bigger = new_index(old->bits + 1);
+	if (!bigger) /* a full table would make look-ups endless: keep an eighth free */
+		return lw_box->nr_sites < (1u << old->bits) - (1u << (old->bits - 3));
+	for (uint32_t id = 1; id < lw_box->nr_sites; id++)
+		insert(bigger, lw_box_site(id)->hash, id);
+	lw_store_release(&current, bigger);
+	return true;
+}
+
+static uint32_t add_locked(const struct lw_stack *stack, uint64_t hash, enum lw_kind kind, uint32_t hint)
+		LW_HOLDS(lw_sites_lock)
+{
+	uint32_t id = lw_box->nr_sites, off;
+	struct lw_site *site = lw_box_site(id);
+	uint64_t *pcs;
+
+	if (id >= lw_box->sites.max || !grow_locked())
+		return 0;
+	off = lw_box_take_locked(stack->nr * (sizeof(uint64_t) + sizeof(uint16_t)));
+	if (!off)
+		return 0;
+	pcs = lw_box_pool(off);
+	memcpy(pcs, stack->pcs, stack->nr * sizeof(pcs[0]));
+	memcpy(pcs + stack->nr, stack->modules, stack->nr * sizeof(stack->modules[0]));
+	*site = (struct lw_site){
+		.stack_off = off,
+		.hint = hint,
+		.hash = hash,
+		.first_ms = lw_box_now_ms(),
+		.oldest_ms = UINT32_MAX,
+		.nr_frames = (uint16_t)stack->nr,
+		.kind = (uint8_t)kind,
+		.flags = stack->is_truncated ? LW_SITE_TRUNCATED : 0,
+	};
+	lw_store_release(&lw_box->nr_sites, id + 1);
+	insert(current, hash, id);
+	return id;
+}
+
+/* Sites whose modules are all loaded (again) may be found, the others not. */
+static void judge_locked(void) LW_HOLDS(lw_sites_lock)
+{
+	for (uint32_t id = 1; id < lw_box->nr_sites; id++) {
+		struct lw_site *site = lw_box_site(id);
+		const uint16_t *modules = (const uint16_t *)(lw_sites_pcs(id) + site->nr_frames);
+		bool is_dead = false;
+
+		for (uint32_t i = 0; i < site->nr_frames && !is_dead; i++)
+			is_dead = modules[i] != LW_NO_MODULE && lw_box_module(modules[i])->is_unloaded;
+		lw_store(&site->flags, (uint8_t)(is_dead ? site->flags | LW_SITE_DEAD
+							 : site->flags & ~LW_SITE_DEAD));
+	}
+}
+
+void lw_sites_retire(void)
+{
+	lw_lock_acquire(&lw_sites_lock);
+	judge_locked();
+	lw_lock_release(&lw_sites_lock);
+}
+
+static LW_COLD uint32_t add(struct lw_stack *stack, uint64_t hash, enum lw_kind kind, uint32_t hint)
+{
+	uint32_t id;
+
+	lw_modules_resolve(stack); /* asks the loader: before the lock */
+	lw_lock_acquire(&lw_sites_lock);
+	if (lw_modules_take_revived())
+		judge_locked();
+	id = look_up(current, hash, stack, kind, hint, true);
+	if (!id)
+		id = add_locked(stack, hash, kind, hint);
+	lw_lock_release(&lw_sites_lock);
+	if (!id)
+		lw_box_drop(LW_DROP_SITES);
+	return id;
+}
+
+uint32_t lw_sites_intern(struct lw_stack *stack, enum lw_kind kind, uint32_t hint)
+{
+	uint64_t hash = hash_stack(stack, kind, hint);
+	uint32_t id = 0;
+
+	if (LW_LIKELY(!lw_load_acquire(&lw_hot.unloading)))
+		id = look_up(lw_load_acquire(&current), hash, stack, kind, hint, false);
+	return id ? id : add(stack, hash, kind, hint);
+}

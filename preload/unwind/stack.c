@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* stack.c - growing the interval of readable stack; see stack.h. */
+#include "preload/unwind/stack.h"
+
+#include "preload/base/sys.h"
+
+extern void *__libc_stack_end; /* ld.so, GLIBC_2.2.5: where the kernel left the main stack's pointer */
+
+static const uintptr_t page_bytes = 4096;
+
+/*
+ * mmap never hands out memory within this distance of the main stack's top (the kernel keeps a gap
+ * of at least 128 MiB below it), so whatever lies there is the main stack.
+ */
+static const uintptr_t main_stack_reach = UINT64_C(120) << 20;
+
+/* How far an interval may be stretched down when the stack grew since it was last looked at. */
+static const uintptr_t max_stretch = UINT64_C(256) << 10;
+
+/* How far apart two frames may be before we stop believing it. */
+static const uintptr_t max_frame = UINT64_C(16) << 20;
+
+static bool is_main_stack(uintptr_t sp)
+{
+	uintptr_t top = (uintptr_t)__libc_stack_end;
+
+	return sp < top && top - sp < main_stack_reach;
+}
+
+static bool pages_are_readable(uintptr_t from, uintptr_t to)
+{
+	for (uintptr_t page = from; page < to; page += page_bytes) {
+		if (!lw_sys_is_readable(page))
+			return false;
+	}
+	return true;
+}
+
+LW_COLD void lw_stack_enter(struct lw_thread *thread, uintptr_t sp)
+{
+	uintptr_t page = sp & ~(page_bytes - 1);
+
+	if (is_main_stack(sp)) {
+		if (thread->stack_hi != (uintptr_t)__libc_stack_end || page < thread->stack_lo)
+			thread->stack_lo = page;
+		thread->stack_hi = (uintptr_t)__libc_stack_end;
+		return;
+	}
+	if (page < thread->stack_lo && thread->stack_lo - page <= max_stretch &&
+			pages_are_readable(page + page_bytes, thread->stack_lo)) {
+		thread->stack_lo = page;
+		return;
+	}
+	thread->stack_lo = page;
+	thread->stack_hi = page + page_bytes;
+}
+
+LW_COLD bool lw_stack_extend(struct lw_thread *thread, uintptr_t address)
+{
+	uintptr_t end = (address + 8 + page_bytes - 1) & ~(page_bytes - 1);
+
+	if (address & 7 || address < thread->stack_lo || address - thread->stack_hi > max_frame ||
+			is_main_stack(thread->stack_lo))
+		return false;
+	if (!pages_are_readable(thread->stack_hi, end))
+		return false;
+	thread->stack_hi = end;
+	return true;
+}
