@@ -10,7 +10,7 @@
 #define LW_RECORD_SITES_H
 
 #include "preload/base/base.h"
-#include "preload/record/box.h"
+#include "preload/share/box.h"
 #include "preload/unwind/unwind.h"
 
 bool lw_sites_init(void);

@@ -10,7 +10,7 @@
 
 #include "preload/base/hot.h"
 #include "preload/base/sys.h"
-#include "preload/record/box.h"
+#include "preload/share/box.h"
 #include "preload/unwind/rules.h"
 
 enum { CACHE_SLOTS = 256, NOTE_GNU_BUILD_ID = 3 };

@@ -7,8 +7,8 @@
  * of its own, with a copy of sites and modules and with empty counters, mapped over the parent's, so
  * that pointers into the region hold in both. Functions ending in _locked need lw_sites_lock.
  */
-#ifndef LW_RECORD_BOX_H
-#define LW_RECORD_BOX_H
+#ifndef LW_SHARE_BOX_H
+#define LW_SHARE_BOX_H
 
 #include "preload/base/base.h"
 #include "preload/base/lock.h"

@@ -7,7 +7,7 @@
  * readers tell the right one by its header. If no segment can be had the region is private: the
  * program is tracked, and reports, but nobody can look at it from outside.
  */
-#include "preload/record/box.h"
+#include "preload/share/box.h"
 
 #include <errno.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 #include "preload/base/hot.h"
 #include "preload/base/mem.h"
 #include "preload/base/sys.h"
-#include "preload/record/process.h"
+#include "preload/share/process.h"
 
 struct lw_lock lw_sites_lock = LW_LOCK_INIT;
 struct lw_region_header *lw_box;

@@ -5,8 +5,8 @@
  * Taken from where the kernel put it, at the top of the main stack, so that it can be asked before
  * libc has set up environ, and gives what the process was started with whatever it did since.
  */
-#ifndef LW_RECORD_PROCESS_H
-#define LW_RECORD_PROCESS_H
+#ifndef LW_SHARE_PROCESS_H
+#define LW_SHARE_PROCESS_H
 
 #include "preload/base/base.h"
 #include "preload/share/region.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* process.c - reading how this process was started; see process.h. */
-#include "preload/record/process.h"
+#include "preload/share/process.h"
 
 #include <elf.h>
 #include <string.h>

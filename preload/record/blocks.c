@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* blocks.c - the cold side of the block table: roots, leaves, forks, visiting all; see blocks.h. */
+#include "preload/record/blocks.h"
+
+#include "preload/base/mem.h"
+#include "preload/base/sys.h"
+
+enum { PAGE_WORDS = 4096 / sizeof(uint64_t), MAX_LEAF_PAGES = (1 << 20) * 8 / 4096 + 1 };
+
+/* Values of the fork bits that blocks in the table may have. */
+static uint32_t used_epochs;
+
+static size_t leaf_words(void)
+{
+	return (size_t)1 << (LW_LEAF_BITS - lw_hot.granule_shift);
+}
+
+bool lw_blocks_init(uint32_t granule_shift)
+{
+	lw_hot.granule_shift = granule_shift;
+	lw_hot.epoch_bits = 0;
+	used_epochs = 1;
+	for (unsigned i = 0; i < LW_ARRAY_LENGTH(lw_hot.roots); i++) {
+		lw_hot.roots[i] = lw_mem_map(sizeof(uint64_t *) << LW_ROOT_BITS, "leakwatch blocks");
+		if (!lw_hot.roots[i])
+			return false;
+	}
+	return true;
+}
+
+LW_COLD uint64_t *lw_blocks_add_leaf(uintptr_t address)
+{
+	uint64_t **root = lw_hot.roots[address >> 3 & 1], **slot, *leaf, *other = NULL;
+	size_t bytes = (leaf_words() + 1) * sizeof(uint64_t); /* a big block in the last granule looks one further */
+
+	if (address >> 47)
+		return NULL;
+	slot = &root[address >> LW_LEAF_BITS];
+	leaf = lw_mem_map(bytes, "leakwatch blocks");
+	if (!leaf)
+		return NULL;
+	if (__atomic_compare_exchange_n(slot, &other, leaf, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+		return leaf;
+	lw_mem_unmap(leaf, bytes);
+	return other;
+}
+
+/*
+ * Pages of a mapping that were never touched would only be filled with zeros by looking. Which are
+ * resident is asked in one call; where it is refused all count as resident.
+ */
+static void find_resident(const void *start, size_t nr_pages, uint8_t *resident)
+{
+	if (lw_syscall(SYS_mincore, start, nr_pages * 4096, resident) == 0)
+		return;
+	for (size_t i = 0; i < nr_pages; i++)
+		resident[i] = 1;
+}
+
+typedef void visit_word_fn(void *context, uintptr_t address, uint64_t *at);
+
+static void visit_leaf(uint64_t *leaf, uintptr_t start, visit_word_fn *visit, void *context)
+{
+	static uint8_t resident[MAX_LEAF_PAGES]; /* the end of the process, or a fork's one thread */
+	size_t nr_words = leaf_words();
+
+	find_resident(leaf, nr_words / PAGE_WORDS, resident);
+	for (size_t page = 0; page < nr_words / PAGE_WORDS; page++) {
+		if (!(resident[page] & 1))
+			continue;
+		for (size_t i = page * PAGE_WORDS; i < (page + 1) * PAGE_WORDS; i++) {
+			uint64_t word = lw_load(&leaf[i]);
+
+			if (word & LW_BLOCK_PRESENT)
+				visit(context, start + (i << lw_hot.granule_shift) +
+						(word >> LW_BLOCK_HALF_AT & 1) * 16, &leaf[i]);
+		}
+	}
+}
+
+static void visit_words(visit_word_fn *visit, void *context)
+{
+	static uint8_t resident[(sizeof(uint64_t *) << LW_ROOT_BITS) / 4096];
+
+	for (uintptr_t table = 0; table < LW_ARRAY_LENGTH(lw_hot.roots); table++) {
+		uint64_t **root = lw_hot.roots[table];
+
+		find_resident(root, LW_ARRAY_LENGTH(resident), resident);
+		for (uintptr_t i = 0; i < (uintptr_t)1 << LW_ROOT_BITS; i++) {
+			if (i % PAGE_WORDS == 0 && !(resident[i / PAGE_WORDS] & 1)) {
+				i += PAGE_WORDS - 1;
+				continue;
+			}
+			if (lw_load(&root[i]))
+				visit_leaf(root[i], (i << LW_LEAF_BITS) + table * 8, visit, context);
+		}
+	}
+}
+
+struct block_visit {
+	lw_blocks_visit_fn *visit;
+	void *context;
+};
+
+static void visit_block(void *context, uintptr_t address, uint64_t *at)
+{
+	const struct block_visit *to = context;
+	struct lw_block block = lw_block_unpack(at, lw_load(at));
+
+	to->visit(to->context, address, &block);
+}
+
+void lw_blocks_visit(lw_blocks_visit_fn *visit, void *context)
+{
+	struct block_visit to = { visit, context };
+
+	if (lw_hot.roots[0])
+		visit_words(visit_block, &to);
+}
+
+static void set_epoch(void *context, uintptr_t address, uint64_t *at)
+{
+	const uint64_t *bits = context;
+
+	(void)address;
+	lw_store(at, (lw_load(at) & ~(UINT64_C(3) << LW_BLOCK_FORKS_AT)) | *bits << LW_BLOCK_FORKS_AT);
+}
+
+void lw_blocks_fork_child(void)
+{
+	uint64_t oldest = 0;
+	uint32_t next;
+
+	if (used_epochs == 0xf) { /* the fourth fork in a row without exec: renumber all blocks */
+		visit_words(set_epoch, &oldest);
+		used_epochs = 1;
+	}
+	for (next = 0; used_epochs >> next & 1; next++)
+		;
+	used_epochs |= 1u << next;
+	lw_hot.epoch_bits = next;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * threads.c - attaching threads to our tables and detaching them when they end; see threads.h.
+ *
+ * The end of a thread is learned from the destructor of one pthread key. Keys made early have small numbers, and setting
+ * those allocates nothing. A destructor may run before others that still free memory, so the first
+ * calls only put themselves off; the last round detaches, and what comes later uses row 0.
+ */
+#include "preload/record/threads.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "preload/base/hot.h"
+#include "preload/base/mem.h"
+#include "preload/base/sys.h"
+#include "preload/record/count.h"
+#include "preload/share/box.h"
+#include "preload/unwind/memo.h"
+
+enum {
+	MAX_SAFE_KEY = 32, /* pthread_setspecific of larger keys allocates */
+	CHUNK_BYTES = LW_CHUNK_SITES * sizeof(struct lw_count),
+};
+
+/* What a thread owns outside the region: one mapping, reused by the next thread. */
+struct room {
+	struct room *next; /* in the list of spare ones */
+	struct lw_scratch scratch;
+	struct lw_memo memo[1 << LW_MEMO_BITS] __attribute__((aligned(LW_CACHE_LINE)));
+};
+
+static struct room *spare_rooms LW_GUARDED_BY(lw_sites_lock);
+static uint32_t spare_chunk LW_GUARDED_BY(lw_sites_lock); /* list through the chunks' first word */
+static uint32_t first_free_row LW_GUARDED_BY(lw_sites_lock) = 1;
+static pthread_key_t end_key;
+static bool has_end_key;
+
+static uint32_t *directory(uint32_t row)
+{
+	return (uint32_t *)(lw_box_row(row) + 1);
+}
+
+static struct lw_count *chunk_at(uint32_t chunk)
+{
+	return (struct lw_count *)(lw_hot.chunks + (size_t)chunk * CHUNK_BYTES);
+}
+
+static uint32_t nr_slices(void)
+{
+	return (lw_load_acquire(&lw_box->nr_sites) + LW_CHUNK_SITES - 1) / LW_CHUNK_SITES;
+}
+
+static uint32_t take_chunk(void)
+{
+	uint32_t chunk;
+
+	lw_lock_acquire(&lw_sites_lock);
+	chunk = spare_chunk;
+	if (chunk) {
+		spare_chunk = (uint32_t)chunk_at(chunk)->alloc_bytes;
+		memset(chunk_at(chunk), 0, CHUNK_BYTES);
+	} else {
+		chunk = lw_box_take_chunk();
+	}
+	lw_lock_release(&lw_sites_lock);
+	return chunk;
+}
+
+static void give_chunk(uint32_t chunk)
+{
+	lw_lock_acquire(&lw_sites_lock);
+	chunk_at(chunk)->alloc_bytes = spare_chunk;
+	spare_chunk = chunk;
+	lw_lock_release(&lw_sites_lock);
+}
+
+/* The counters of a site in row 0, made if need be by whoever comes first. */
+static struct lw_count *shared_count(uint32_t site)
+{
+	uint32_t *slot = directory(0) + site / LW_CHUNK_SITES, chunk = lw_load_acquire(slot), none = 0;
+
+	if (!chunk) {
+		chunk = take_chunk();
+		if (!chunk)
+			return NULL;
+		if (!__atomic_compare_exchange_n(slot, &none, chunk, false, __ATOMIC_RELEASE,
+				__ATOMIC_ACQUIRE)) {
+			give_chunk(chunk);
+			chunk = none;
+		}
+	}
+	return chunk_at(chunk) + site % LW_CHUNK_SITES;
+}
+
+LW_COLD struct lw_count *lw_threads_add_chunk(struct lw_thread *thread, uint32_t site)
+{
+	struct lw_count *count;
+	uint32_t chunk;
+
+	if (!thread->row) {
+		count = shared_count(site);
+	} else {
+		chunk = take_chunk();
+		count = chunk ? chunk_at(chunk) + site % LW_CHUNK_SITES : NULL;
+		if (chunk)
+			lw_store_release(&thread->dir[site / LW_CHUNK_SITES], chunk);
+	}
+	if (!count)
+		lw_box_drop(LW_DROP_COUNTERS);
+	return count;
+}
+
+static void add_to_shared(uint32_t site, const struct lw_count *from)
+{
+	struct lw_count *to;
+
+	if (!from->alloc_blocks && !from->freed_blocks)
+		return;
+	to = shared_count(site);
+	if (!to) {
+		lw_box_drop(LW_DROP_COUNTERS);
+		return;
+	}
+	lw_add(&to->alloc_bytes, from->alloc_bytes);
+	lw_add(&to->alloc_blocks, from->alloc_blocks);
+	lw_add(&to->freed_bytes, from->freed_bytes);
+	lw_add(&to->freed_blocks, from->freed_blocks);
+}
+
+/*
+ * Adds a row to row 0 and gives it back. A reader that sums meanwhile may see a slice in neither or
+ * in both rows for a moment; a slice leaves the row before it is added, so a sum is never too high.
+ */
+static void fold_row(uint32_t row)
+{
+	uint32_t *dir = directory(row);
+
+	for (uint32_t slice = 0; slice < nr_slices(); slice++) {
+		uint32_t chunk = dir[slice];
+
+		if (!chunk)
+			continue;
+		lw_store_release(&dir[slice], 0);
+		for (uint32_t i = 0; i < LW_CHUNK_SITES; i++)
+			add_to_shared(slice * LW_CHUNK_SITES + i, chunk_at(chunk) + i);
+		give_chunk(chunk);
+	}
+	lw_lock_acquire(&lw_sites_lock);
+	lw_store(&lw_box_row(row)->state, LW_ROW_FREE);
+	if (row < first_free_row)
+		first_free_row = row;
+	lw_lock_release(&lw_sites_lock);
+}
+
+static uint32_t take_row(void)
+{
+	uint32_t row;
+
+	lw_lock_acquire(&lw_sites_lock);
+	for (row = first_free_row; row < LW_MAX_ROWS; row++) {
+		if (lw_box_row(row)->state == LW_ROW_FREE)
+			break;
+	}
+	first_free_row = row < LW_MAX_ROWS ? row + 1 : row;
+	if (row < LW_MAX_ROWS) {
+		lw_box_row(row)->tid = (uint32_t)lw_sys_gettid();
+		lw_store(&lw_box_row(row)->state, LW_ROW_USED);
+		if (row >= lw_box->nr_rows)
+			lw_store_release(&lw_box->nr_rows, row + 1);
+	}
+	if (row > 1)
+		__atomic_fetch_or(&lw_box->flags, LW_REGION_PEAK_SAMPLED, __ATOMIC_RELAXED);
+	lw_lock_release(&lw_sites_lock);
+	return row < LW_MAX_ROWS ? row : 0;
+}
+
+static struct room *take_room(void)
+{
+	struct room *room;
+
+	lw_lock_acquire(&lw_sites_lock);
+	room = spare_rooms;
+	if (room)
+		spare_rooms = room->next;
+	lw_lock_release(&lw_sites_lock);
+	return room ? room : lw_mem_map(sizeof(*room), "leakwatch thread");
+}
+
+static struct room *room_of(struct lw_thread *thread)
+{
+	return (struct room *)((char *)thread->scratch - offsetof(struct room, scratch));
+}
+
+static void use_row(struct lw_thread *thread, uint32_t row)
+{
+	thread->row = row;
+	thread->dir = directory(row);
+}
+
+/* Gives back what the thread owns but its room: it may go on in row 0, until the very end. */
+static void end_thread(void *value)
+{
+	struct lw_thread *thread = &lw_self;
+	uintptr_t round = (uintptr_t)value;
+
+	if (thread->gate != LW_GATE_OPEN || !lw_hot.active)
+		return;
+	if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
+		(void)pthread_setspecific(end_key, (void *)(round + 1));
+		return;
+	}
+	thread->gate = LW_GATE_BUSY;
+	lw_count_flush(thread);
+	if (thread->row) {
+		uint32_t row = thread->row;
+
+		use_row(thread, 0);
+		fold_row(row);
+	}
+	lw_lock_acquire(&lw_sites_lock);
+	room_of(thread)->next = spare_rooms;
+	spare_rooms = room_of(thread);
+	lw_lock_release(&lw_sites_lock);
+	thread->memo = NULL;
+	thread->scratch = NULL;
+	thread->gate = LW_GATE_NEW; /* a later event attaches it anew, and is then not registered again */
+	thread->is_registered = 2;
+}
+
+void lw_threads_init(void)
+{
+	if (pthread_key_create(&end_key, end_thread))
+		return;
+	has_end_key = end_key < MAX_SAFE_KEY;
+	if (!has_end_key)
+		(void)pthread_key_delete(end_key);
+}
+
+bool lw_threads_attach(struct lw_thread *thread)
+{
+	struct room *room = take_room();
+
+	if (!room) {
+		thread->gate = LW_GATE_OFF;
+		return false;
+	}
+	thread->scratch = &room->scratch;
+	thread->memo = room->memo;
+	/* past its end nobody tells us when a thread is gone: it gets no row of its own again */
+	use_row(thread, thread->is_registered == 2 || !has_end_key ? 0 : take_row());
+	thread->stack_lo = thread->stack_hi = 0;
+	thread->live_bytes = thread->live_max = 0;
+	if (has_end_key && !thread->is_registered)
+		thread->is_registered = !pthread_setspecific(end_key, (void *)1);
+	return true;
+}
+
+void lw_threads_fork_child(struct lw_thread *thread)
+{
+	lw_lock_acquire(&lw_sites_lock);
+	first_free_row = 1;
+	spare_chunk = 0;
+	lw_lock_release(&lw_sites_lock);
+	thread->live_bytes = thread->live_max = 0;
+	if (thread->scratch)
+		use_row(thread, thread->is_registered == 2 || !has_end_key ? 0 : take_row());
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * threads.h - what each thread owns in our tables: its row of counters, its memo, its scratch room.
+ *
+ * A thread gets them at its first event and gives them back when it ends: its counters are added to
+ * row 0, its row and chunks are reused. Threads past LW_MAX_ROWS, and what a thread does after it
+ * gave its row back, count in row 0 with atomic adds. Counting itself is inline, in count.h.
+ */
+#ifndef LW_RECORD_THREADS_H
+#define LW_RECORD_THREADS_H
+
+#include "preload/base/base.h"
+#include "preload/base/guard.h"
+#include "preload/unwind/unwind.h"
+
+struct lw_scratch {
+	struct lw_stack stack;
+};
+
+/* Once, before any thread is attached: learn when threads end. May be called in a hook. */
+void lw_threads_init(void);
+
+/* Sets *thread up for this process. False: no memory; the thread's gate is then OFF. */
+bool lw_threads_attach(struct lw_thread *thread);
+
+/* The counters of a site in this thread's row, made if they are not there yet; NULL: no room. */
+struct lw_count *lw_threads_add_chunk(struct lw_thread *thread, uint32_t site);
+
+/* In a forked child: all rows are new; the one thread left keeps its memo. */
+void lw_threads_fork_child(struct lw_thread *thread);
+
+#endif

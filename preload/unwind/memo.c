@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* memo.c - writing an entry; see memo.h. */
+#include "preload/unwind/memo.h"
+
+#include <string.h>
+
+static uint16_t highest_slot(const struct lw_stack *stack)
+{
+	uint16_t highest = 0;
+
+	for (uint32_t i = 1; i < stack->nr; i++)
+		highest = stack->slots[i] > highest ? stack->slots[i] : highest;
+	for (uint32_t i = 0; i < stack->nr_links; i++) {
+		if (stack->links[i].slot != LW_LINK_REGISTER && stack->links[i].slot > highest)
+			highest = stack->links[i].slot;
+	}
+	return highest;
+}
+
+void lw_memo_keep(struct lw_memo *memo, const struct lw_frame *frame, const struct lw_stack *stack,
+		const uint64_t *pcs, uint32_t site, uint32_t key, uint32_t generation)
+{
+	if (!stack->is_repeatable || !site || stack->nr + 2 * stack->nr_links > LW_MEMO_HALVES)
+		return;
+	memo->pc = frame->pc;
+	memo->pcs = pcs;
+	memo->site = site;
+	memo->generation = generation;
+	memo->key = key;
+	memo->nr = (uint8_t)stack->nr;
+	memo->nr_links = (uint8_t)stack->nr_links;
+	memo->max_slot = highest_slot(stack);
+	memcpy(memo->halves, stack->slots, stack->nr * sizeof(stack->slots[0]));
+	memcpy(memo->halves + stack->nr, stack->links, stack->nr_links * sizeof(stack->links[0]));
+}

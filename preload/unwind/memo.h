@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * memo.h - the validated memory of earlier unwinds: have we stood here before?
+ *
+ * One table per thread. An entry remembers, for a stack, where each of its return addresses lay
+ * relative to the stack pointer, and which frame pointers had to be what. If every one of those
+ * words still holds the same, a walk would read the same and give the same stack, so its site is
+ * the answer, at about a nanosecond a frame: the loads do not depend on each other. Nothing is
+ * assumed: a word that differs is a miss, and the walk decides.
+ *
+ * The expected return addresses are not kept here but compared with the site's own frames, and
+ * positions are 16-bit word counts, so an entry for 32 frames takes 256 bytes. The stack pointer is
+ * no part of the entry (positions are relative to it), only of its place in the table, so that the
+ * levels of a recursion do not throw each other out.
+ *
+ * Words no rule needs (a saved frame pointer that no outer frame is found by) are no part of it:
+ * with them the hit rate on real programs was half. A dlclose makes all entries void (generation).
+ */
+#ifndef LW_UNWIND_MEMO_H
+#define LW_UNWIND_MEMO_H
+
+#include "preload/base/base.h"
+#include "preload/base/guard.h"
+#include "preload/base/hot.h"
+#include "preload/unwind/unwind.h"
+
+enum {
+	LW_MEMO_BITS = 8,	   /* entries per thread */
+	LW_MEMO_HALVES = 112,	   /* 16-bit numbers per entry: slots, then links in pairs */
+};
+
+struct lw_memo {
+	uint64_t pc;		/* of the first frame; 0 empty */
+	const uint64_t *pcs;	/* the site's frames */
+	uint32_t site;
+	uint32_t generation;
+	uint32_t key;		/* kind and hint */
+	uint8_t nr;
+	uint8_t nr_links;
+	uint16_t max_slot;
+	uint16_t halves[LW_MEMO_HALVES];
+};
+
+_Static_assert(sizeof(struct lw_memo) == 256, "four lines an entry");
+
+LW_INLINE struct lw_memo *lw_memo_at(struct lw_thread *thread, const struct lw_frame *frame)
+{
+	uint64_t mixed = (frame->pc ^ frame->sp << 13 ^ frame->sp >> 3) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return &thread->memo[mixed >> (64 - LW_MEMO_BITS)];
+}
+
+/* Do all links hold: was each frame pointer what the outer frames were found by? */
+LW_INLINE bool lw_memo_links_hold(const struct lw_memo *memo, const struct lw_frame *frame)
+{
+	const uint16_t *link = memo->halves + memo->nr;
+
+	for (unsigned i = 0; i < memo->nr_links; i++, link += 2) {
+		uintptr_t value = link[0] == LW_LINK_REGISTER ? frame->fp
+							      : ((const uintptr_t *)frame->sp)[link[0]];
+
+		if (value != frame->sp + 8 * (uintptr_t)link[1])
+			return false;
+	}
+	return true;
+}
+
+/* The site of this stack, or 0: walk it. */
+LW_INLINE uint32_t lw_memo_find(struct lw_thread *thread, const struct lw_memo *memo,
+		const struct lw_frame *frame, uint32_t key)
+{
+	const uint64_t *words = (const uint64_t *)frame->sp;
+	unsigned nr = memo->nr, i = 1;
+
+	if (memo->pc != frame->pc || memo->key != key ||
+			LW_UNLIKELY(memo->generation != lw_load(&lw_hot.generation)) ||
+			LW_UNLIKELY(frame->sp < thread->stack_lo ||
+					frame->sp + 8 * (uintptr_t)memo->max_slot + 8 > thread->stack_hi))
+		return 0;
+	for (; i + 4 <= nr; i += 4) {
+		const uint16_t *s = memo->halves + i;
+		const uint64_t *p = memo->pcs + i;
+
+		if ((words[s[0]] ^ p[0]) | (words[s[1]] ^ p[1]) | (words[s[2]] ^ p[2]) |
+				(words[s[3]] ^ p[3]))
+			return 0;
+	}
+	for (; i < nr; i++) {
+		if (words[memo->halves[i]] != memo->pcs[i])
+			return 0;
+	}
+	return !memo->nr_links || lw_memo_links_hold(memo, frame) ? memo->site : 0;
+}
+
+/* Remembers what a walk found; does nothing for one that cannot be remembered. */
+void lw_memo_keep(struct lw_memo *memo, const struct lw_frame *frame, const struct lw_stack *stack,
+		const uint64_t *pcs, uint32_t site, uint32_t key, uint32_t generation);
+
+/* Bytes of one thread's table. */
+LW_INLINE size_t lw_memo_bytes(void)
+{
+	return sizeof(struct lw_memo) << LW_MEMO_BITS;
+}
+
+#endif
