@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * source.h - where records come from: the region of a process, or a stream of saved ones.
+ *
+ * Each source hands records to a sink in the order of wire.h. What went wrong is left as a sentence
+ * for people in struct source_error, since only the source knows what the person should do about it.
+ */
+#ifndef LW_SNAPSHOT_SOURCE_H
+#define LW_SNAPSHOT_SOURCE_H
+
+#include <sys/types.h>
+
+#include "preload/share/emit.h"
+
+struct source_error {
+	char text[512];
+};
+
+/* The region of a watched process; *is_gone: it has ended, and this is what it left behind. */
+bool source_pid(pid_t pid, lw_emit_sink_fn *sink, void *context, bool *is_gone,
+		struct source_error *error);
+
+bool source_shmid(int shmid, lw_emit_sink_fn *sink, void *context, struct source_error *error);
+
+/* Records one after another, from a pipe or file, until its end. name is for messages. */
+bool source_stream(int fd, const char *name, lw_emit_sink_fn *sink, void *context,
+		struct source_error *error);
+
+/* One watched process of this user, for --list. */
+struct source_process {
+	int32_t pid;
+	bool is_gone; /* ended, its region not yet removed */
+	uint64_t uptime_ns;
+	uint64_t live_bytes;
+	const char *exe; /* valid during the call */
+};
+typedef void source_process_fn(void *context, const struct source_process *process);
+
+/* Calls found() for each; how many, or -errno when this kernel or container has no SysV segments. */
+int source_list(source_process_fn *found, void *context);
+
+#endif
