@@ -58,18 +58,16 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* A NUL-terminated text at a byte offset of the pool; *nr_bytes without the NUL, cut at max_bytes. */
-static const char *pool_text(const struct dump *d, uint32_t off, size_t max_bytes, size_t *nr_bytes)
+/* A NUL-terminated text at pool offset / 8; *nr_bytes without the NUL, cut at MAX_NAME_BYTES. */
+static const char *pool_text(const struct dump *d, uint32_t off, size_t *nr_bytes)
 {
-	uint64_t pool_bytes = (uint64_t)d->pool.max * 8, room;
-	const char *pool = at(d->region, d->region_bytes, &d->pool, 0, pool_bytes);
+	const char *text = at(d->region, d->region_bytes, &d->pool, off, 8);
+	uint64_t room = text ? (uint64_t)(d->pool.max - off) * 8 : 0;
+	uint64_t rest = text ? d->region_bytes - (uint64_t)(text - (const char *)d->region) : 0;
 
-	*nr_bytes = 0;
-	if (!pool || off >= pool_bytes)
-		return NULL;
-	room = pool_bytes - off;
-	*nr_bytes = strnlen(pool + off, room < max_bytes ? room : max_bytes);
-	return pool + off;
+	room = room < rest ? room : rest;
+	*nr_bytes = text ? strnlen(text, room < MAX_NAME_BYTES ? room : MAX_NAME_BYTES) : 0;
+	return text;
 }
 
 /* Counters of sites first..first+nr (in one chunk), added up over the rows into sums. */
@@ -200,7 +198,7 @@ static bool emit_modules(struct dump *d)
 
 		if (!module)
 			break;
-		path = pool_text(d, lw_load(&module->path_off), MAX_NAME_BYTES, &path_bytes);
+		path = pool_text(d, lw_load(&module->path_off), &path_bytes);
 		record->base = module->base;
 		record->start = module->start;
 		record->end = module->end;
@@ -248,7 +246,7 @@ static size_t copy_hint(struct dump *d, uint32_t index, struct lw_wire_site *rec
 
 	if (!index || index >= d->nr_hints || !hint)
 		return 0;
-	file = pool_text(d, lw_load(&hint->file_off), MAX_NAME_BYTES, &nr_bytes);
+	file = pool_text(d, lw_load(&hint->file_off), &nr_bytes);
 	if (!file || !nr_bytes)
 		return 0;
 	record->hint_line = lw_load(&hint->line);

@@ -102,7 +102,7 @@ enum {
 struct lw_module {
 	uint64_t base;		/* load bias: file address = pc - base */
 	uint64_t start, end;	/* mapped range [start, end) */
-	uint32_t path_off;	/* NUL-terminated, in the pool */
+	uint32_t path_off;	/* pool offset / 8, NUL-terminated */
 	uint16_t path_bytes;	/* without the NUL */
 	uint8_t build_id_bytes; /* 0: none */
 	uint8_t is_unloaded;
@@ -128,7 +128,7 @@ enum {
 };
 
 struct lw_hint {
-	uint32_t file_off; /* NUL-terminated, in the pool */
+	uint32_t file_off; /* pool offset / 8, NUL-terminated */
 	uint32_t line;
 };
 
