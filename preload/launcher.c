@@ -7,11 +7,12 @@
  * takes and what the command line takes never differ. A bad one is an error here (status 2), since
  * somebody just typed it; in the environment it costs a line.
  *
- * The program is looked at before it is run, because the loader ignores LD_PRELOAD in silence where it
- * cannot work (static, setuid) or complains in its own words (another ELF class), and a sanitized
- * program would abort. In these cases one line says so and the program runs as if we were not
- * there. What is read from the file is believed by nobody: each offset and count is bounded, and
- * what cannot be read or understood is left for execve() to judge. Statuses are those of env(1).
+ * The program is looked at before it is run, because the loader ignores LD_PRELOAD in silence where
+ * it cannot work (static, setuid) or complains in its own words (another ELF class), and a
+ * sanitized program would abort. In these cases one line says so and the program runs as if we were
+ * not there. What is read from the file is believed by nobody: each offset and count is bounded,
+ * and what cannot be read or understood is left for execve() to judge. Statuses are those of
+ * env(1).
  */
 #include <elf.h>
 #include <errno.h>
@@ -34,9 +35,9 @@ enum {
 	STATUS_CANNOT_RUN = 126,
 	STATUS_NOT_FOUND = 127,
 	MAX_SEGMENTS = 512,
-	MAX_DYNAMIC = 4096,	       /* entries */
-	MAX_NAMES_BYTES = 64 << 20,    /* .dynstr; beyond it no sanitizer is looked for */
-	FIRST_LINE_BYTES = 256,	       /* of a script, as the kernel reads it */
+	MAX_DYNAMIC = 4096,	    /* entries */
+	MAX_NAMES_BYTES = 64 << 20, /* .dynstr; beyond it no sanitizer is looked for */
+	FIRST_LINE_BYTES = 256,	    /* of a script, as the kernel reads it */
 };
 
 #define LIBRARY "libleakwatch.so"
@@ -60,7 +61,7 @@ struct settings {
 	struct lw_options checked; /* takes each setting once, to have it checked */
 	char *text;		   /* what goes behind the existing LEAKWATCH_OPTIONS */
 	size_t text_bytes;
-	FILE *stream;		   /* writes text */
+	FILE *stream; /* writes text */
 };
 
 static void print_help_line(void *context, const char *line)
@@ -97,7 +98,7 @@ static void refuse_setting(void *context, const char *line)
 	for (const char *p = what; (p = strstr(p, ", using ")); p++)
 		end = p;
 	fail(STATUS_USAGE, "--%.*s (try --help)",
-			(int)(end > what ? (size_t)(end - what) : strlen(what)), what);
+		(int)(end > what ? (size_t)(end - what) : strlen(what)), what);
 }
 
 /* name=value, quoted so that any value passes. */
@@ -154,7 +155,7 @@ static bool take_option(struct settings *settings, const char *argument, const c
 		is_next = true;
 	}
 	lw_options_set(&settings->checked, spec->name, value, "command line", refuse_setting,
-			(void *)(uintptr_t)spec->name);
+		(void *)(uintptr_t)spec->name);
 	add_setting(settings, spec->name, value);
 	return is_next;
 }
@@ -191,9 +192,10 @@ static const char *const why_not[] = {
 	[IS_STATIC] = "cannot see into '%s': it is linked statically; running it unwatched",
 	[IS_PRIVILEGED] = "cannot see into '%s': it is setuid, setgid or has file capabilities; "
 			  "running it unwatched",
-	[IS_FOREIGN] = "cannot see into '%s': it is built for another kind of processor; running it "
-		       "unwatched",
-	[IS_ASAN] = "steps aside: '%s' is built with AddressSanitizer, which looks for leaks itself",
+	[IS_FOREIGN] =
+		"cannot see into '%s': it is built for another processor; running it unwatched",
+	[IS_ASAN] =
+		"steps aside: '%s' is built with AddressSanitizer, which looks for leaks itself",
 };
 
 static bool read_at(int fd, void *out, size_t nr_bytes, uint64_t offset)
@@ -209,9 +211,9 @@ static bool read_ident(const char *path, Elf64_Ehdr *header)
 	if (fd < 0)
 		return false;
 	memset(header, 0, sizeof(*header));
-	/* as far as e_machine, a header is the same in all classes; shorter files are no programs */
+	/* up to e_machine a header is the same in all classes; shorter files are no programs */
 	is_elf = read_at(fd, header, offsetof(Elf64_Ehdr, e_version), 0) &&
-			!memcmp(header->e_ident, ELFMAG, SELFMAG);
+		 !memcmp(header->e_ident, ELFMAG, SELFMAG);
 	close(fd);
 	return is_elf;
 }
@@ -222,15 +224,16 @@ static bool is_our_kind(const Elf64_Ehdr *header)
 	Elf64_Ehdr own;
 
 	return !read_ident("/proc/self/exe", &own) ||
-			(header->e_machine == own.e_machine &&
-					!memcmp(header->e_ident, own.e_ident, EI_VERSION));
+	       (header->e_machine == own.e_machine &&
+		       !memcmp(header->e_ident, own.e_ident, EI_VERSION));
 }
 
 /* File offset of an address, by the loadable segments; false if it lies in none. */
 static bool find_offset(const Elf64_Phdr *segments, unsigned nr, uint64_t address, uint64_t *offset)
 {
 	for (unsigned i = 0; i < nr; i++) {
-		if (segments[i].p_type != PT_LOAD || address - segments[i].p_vaddr >= segments[i].p_filesz)
+		if (segments[i].p_type != PT_LOAD ||
+			address - segments[i].p_vaddr >= segments[i].p_filesz)
 			continue;
 		*offset = segments[i].p_offset + (address - segments[i].p_vaddr);
 		return true;
@@ -244,28 +247,30 @@ static bool find_offset(const Elf64_Phdr *segments, unsigned nr, uint64_t addres
  */
 static bool names_asan(int fd, uint64_t offset, size_t nr_bytes)
 {
-	static const char init[] = "\0__asan_init", gcc[] = "\0libasan.so", clang[] = "\0libclang_rt.asan";
+	static const char init[] = "\0__asan_init", gcc[] = "\0libasan.so",
+			  clang[] = "\0libclang_rt.asan";
 	char *names = nr_bytes && nr_bytes <= MAX_NAMES_BYTES ? malloc(nr_bytes) : NULL;
 	bool is_found = false;
 
 	if (names && read_at(fd, names, nr_bytes, offset))
 		is_found = memmem(names, nr_bytes, init, sizeof(init)) ||
-				memmem(names, nr_bytes, gcc, sizeof(gcc) - 1) ||
-				memmem(names, nr_bytes, clang, sizeof(clang) - 1);
+			   memmem(names, nr_bytes, gcc, sizeof(gcc) - 1) ||
+			   memmem(names, nr_bytes, clang, sizeof(clang) - 1);
 	free(names);
 	return is_found;
 }
 
 static bool has_asan(int fd, const Elf64_Phdr *segments, unsigned nr, const Elf64_Phdr *dynamic)
 {
-	uint64_t nr_entries = dynamic->p_filesz / sizeof(Elf64_Dyn), names = 0, nr_bytes = 0, offset;
+	uint64_t nr_entries = dynamic->p_filesz / sizeof(Elf64_Dyn), names = 0, nr_bytes = 0,
+		 offset;
 	Elf64_Dyn entry;
 
 	if (nr_entries > MAX_DYNAMIC)
 		nr_entries = MAX_DYNAMIC;
 	for (uint64_t i = 0; i < nr_entries; i++) {
 		if (!read_at(fd, &entry, sizeof(entry), dynamic->p_offset + i * sizeof(entry)) ||
-				entry.d_tag == DT_NULL)
+			entry.d_tag == DT_NULL)
 			break;
 		if (entry.d_tag == DT_STRTAB)
 			names = entry.d_un.d_ptr;
@@ -284,8 +289,8 @@ static enum sight inspect_segments(int fd)
 	Elf64_Ehdr header;
 
 	if (!read_at(fd, &header, sizeof(header), 0) || header.e_phentsize != sizeof(*segments) ||
-			header.e_phnum > MAX_SEGMENTS ||
-			!read_at(fd, segments, header.e_phnum * sizeof(*segments), header.e_phoff))
+		header.e_phnum > MAX_SEGMENTS ||
+		!read_at(fd, segments, header.e_phnum * sizeof(*segments), header.e_phoff))
 		return CAN_WATCH;
 	for (unsigned i = 0; i < header.e_phnum; i++) {
 		has_interpreter |= segments[i].p_type == PT_INTERP;
@@ -305,8 +310,8 @@ static bool is_privileged(const char *path)
 	if (stat(path, &file))
 		return false;
 	if ((file.st_mode & S_ISUID && file.st_uid != getuid()) ||
-			((file.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
-					file.st_gid != getgid()))
+		((file.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
+			file.st_gid != getgid()))
 		return true;
 	return getuid() && getxattr(path, "security.capability", NULL, 0) > 0;
 }
@@ -391,7 +396,8 @@ static int find_program(const char *program, char path[PATH_MAX])
 		size_t n = strcspn(folders, ":");
 
 		if (n + strlen(program) + 2 <= PATH_MAX) {
-			snprintf(path, PATH_MAX, "%.*s%s%s", (int)n, folders, n ? "/" : "", program);
+			snprintf(
+				path, PATH_MAX, "%.*s%s%s", (int)n, folders, n ? "/" : "", program);
 			error = check_runnable(path);
 			if (!error)
 				return 0;
@@ -425,7 +431,8 @@ static char *find_library_at(const char *folder, const char *pattern)
 
 static char *find_library(void)
 {
-	static const char *const places[] = {"../lib*/leakwatch", "../lib/*/leakwatch", ".", "../preload"};
+	static const char *const places[] = {
+		"../lib*/leakwatch", "../lib/*/leakwatch", ".", "../preload"};
 	char folder[PATH_MAX], *found = NULL;
 	ssize_t n = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
 
@@ -440,9 +447,11 @@ static char *find_library(void)
 		found = find_library_at(LW_LIBDIR, ".");
 #endif
 	if (!found)
-		fail(STATUS_OWN_FAILURE, LIBRARY " is neither installed with nor built beside this program");
+		fail(STATUS_OWN_FAILURE,
+			LIBRARY " is neither installed with nor built beside this program");
 	if (found[strcspn(found, ": \t\n")])
-		fail(STATUS_OWN_FAILURE, "cannot preload '%s': a blank or colon in its path", found);
+		fail(STATUS_OWN_FAILURE, "cannot preload '%s': a blank or colon in its path",
+			found);
 	return found;
 }
 
@@ -502,14 +511,14 @@ static void set_options(const char *added)
 	free(whole);
 }
 
-/* The kernel does not know the format: a script without "#!" goes to the shell, as execvp() has it. */
+/* A format the kernel does not know: a script without "#!" goes to the shell, as by execvp(). */
 static void run_by_shell(char *path, char **argv)
 {
 	char line[FIRST_LINE_BYTES], **shell_argv;
 	size_t nr_bytes, nr_args = 0;
 
 	if (!read_first_line(path, line, &nr_bytes) || memchr(line, '\0', nr_bytes) ||
-			!strncmp(line, ELFMAG, SELFMAG))
+		!strncmp(line, ELFMAG, SELFMAG))
 		fail(STATUS_CANNOT_RUN, "cannot run '%s': not a program", argv[0]);
 	while (argv[nr_args])
 		nr_args++;
@@ -541,7 +550,7 @@ int main(int argc, char **argv)
 	error = find_program(argv[0], path);
 	if (error)
 		fail(error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN, "cannot run '%s': %s",
-				argv[0], strerror(error));
+			argv[0], strerror(error));
 	sight = inspect(path);
 	if (sight == CAN_WATCH) {
 		set_preload();
@@ -555,6 +564,6 @@ int main(int argc, char **argv)
 	if (errno == ENOEXEC)
 		run_by_shell(path, argv);
 	error = errno;
-	fail(error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN, "cannot run '%s': %s%s", argv[0],
-			strerror(error), error == ENOENT ? " (the interpreter it asks for)" : "");
+	fail(error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN, "cannot run '%s': %s%s",
+		argv[0], strerror(error), error == ENOENT ? " (the interpreter it asks for)" : "");
 }

@@ -17,8 +17,8 @@
 
 /* Offsets are from the start of the arena, which is aligned to the largest alignment. */
 struct head {
-	uint32_t start;	    /* where the reservation began: at or before the head */
-	uint32_t end;	    /* where it ends, and the caller's memory with it */
+	uint32_t start; /* where the reservation began: at or before the head */
+	uint32_t end;	/* where it ends, and the caller's memory with it */
 	uint64_t unused;
 };
 
@@ -52,8 +52,8 @@ void *lw_early_memalign(size_t align, size_t bytes)
 		end = at + LW_ALIGN_UP(bytes ? (uint32_t)bytes : 1, (uint32_t)LW_EARLY_ALIGN);
 		if (end > LW_EARLY_BYTES)
 			return refuse();
-	} while (!__atomic_compare_exchange_n(&used_bytes, &start, end, true, __ATOMIC_ACQUIRE,
-			__ATOMIC_RELAXED));
+	} while (!__atomic_compare_exchange_n(
+		&used_bytes, &start, end, true, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED));
 	head = (struct head *)(lw_early_arena + at) - 1;
 	head->start = start;
 	head->end = end;
@@ -109,7 +109,7 @@ void lw_early_free(void *ptr)
 	start = head->start;
 	end = head->end;
 	__atomic_compare_exchange_n(
-			&used_bytes, &end, start, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+		&used_bytes, &end, start, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 void *lw_early_realloc(void *ptr, size_t bytes)

@@ -17,7 +17,7 @@
 
 enum {
 	LW_EARLY_BYTES = 256 << 10,
-	LW_EARLY_ALIGN = 16,	    /* what malloc promises on 64-bit machines */
+	LW_EARLY_ALIGN = 16, /* what malloc promises on 64-bit machines */
 	LW_EARLY_MAX_ALIGN = 4096,
 };
 

@@ -4,17 +4,17 @@
  *
  * The owner word is the lock: one compare-and-swap from 0 to the caller's identity both takes it
  * and says whose it is. So there is no moment in which a signal handler finds its own thread
- * holding a lock that nobody owns, and waits for itself. For the same reason nr_again does not count the first
- * entry: a handler between "no further entry" and the store of 0 enters and leaves in balance.
+ * holding a lock that nobody owns, and waits for itself. For the same reason nr_again does not
+ * count the first entry: a handler between "no further entry" and the store of 0 enters and leaves
+ * in balance.
  *
  * Sleeping follows the order of an event count. A waiter announces itself, reads `wakeups`, tries
- * once more, and sleeps only while `wakeups` is what it read. A release clears the owner, then looks for
- * waiters, then changes `wakeups`. All of these are sequentially consistent, so either the waiter's
- * try sees the lock free or the release sees the waiter.
+ * once more, and sleeps only while `wakeups` is what it read. A release clears the owner, then
+ * looks for waiters, then changes `wakeups`. All of these are sequentially consistent, so either
+ * the waiter's try sees the lock free or the release sees the waiter.
  *
  * In a sandbox the futex call may be refused. Then a waiter yields, and after some rounds sleeps
- * for growing moments of at most a millisecond, so that a long wait costs no processor. All threads of the
- * process come here, so a refusal is never an error, only a slower way.
+ * for growing moments of at most a millisecond, so that a long wait costs no processor.
  */
 #include "preload/base/lock.h"
 
@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 enum {
-	MAX_YIELDS = 100,	  /* then sleeping begins */
+	MAX_YIELDS = 100, /* then sleeping begins */
 	FIRST_NAP_NS = 10000,
 	MAX_NAP_NS = 1000000,
 };
@@ -43,7 +43,7 @@ static bool take(struct lw_lock *lock, uintptr_t self)
 	uintptr_t nobody = 0;
 
 	return __atomic_compare_exchange_n(
-			&lock->owner, &nobody, self, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		&lock->owner, &nobody, self, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
 /* How a waiter waits where futex is refused; *round grows from 0. */
@@ -74,7 +74,7 @@ LW_COLD static void wait_and_take(struct lw_lock *lock, uintptr_t self)
 			break;
 		/* woken, interrupted (EINTR) and overtaken (EAGAIN) alike look again */
 		if (syscall(SYS_futex, &lock->wakeups, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0) &&
-				errno != EINTR && errno != EAGAIN)
+			errno != EINTR && errno != EAGAIN)
 			wait_without_futex(&round);
 	}
 	__atomic_fetch_sub(&lock->nr_waiting, 1, __ATOMIC_SEQ_CST);

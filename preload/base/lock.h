@@ -21,13 +21,14 @@
  * A signal handler that interrupts the holder is the same thread and gets in: what it then finds
  * may be half changed. The guard keeps hooks in handlers away from here; code that may run in a
  * handler all the same (an end by _exit) uses lw_lock_try() and is_mine(). The helper process
- * shares the TLS of the thread that made it, hence its identity, and must take no lock of this kind.
+ * shares the TLS of the thread that made it, hence its identity, and must take no lock of this
+ *kind.
  *
  * Clang checks LW_GUARDED_BY and LW_HOLDS one function at a time, and does not know recursion: two
  * acquires in one body are an error to it. Recursive entry is therefore expressed by calls: a
  * function that takes and releases the lock itself carries no annotation, and may be called with
- * the lock held or not. One that must not be called by a holder says LW_EXCLUDES; one that counts on its
- * caller to hold it ends in _locked and says LW_HOLDS.
+ * the lock held or not. One that must not be called by a holder says LW_EXCLUDES; one that counts
+ *on its caller to hold it ends in _locked and says LW_HOLDS.
  */
 #ifndef LW_BASE_LOCK_H
 #define LW_BASE_LOCK_H
@@ -52,7 +53,7 @@
 #define LW_NO_LOCK_CHECK LW_THREAD_SAFETY(no_thread_safety_analysis)
 
 struct LW_CAPABILITY("lock") lw_lock {
-	uintptr_t owner;     /* lw_lock_self() of the holder, 0 free; taking and owning are one step */
+	uintptr_t owner; /* lw_lock_self() of the holder, 0 free; taking and owning are one step */
 	uint32_t nr_again;   /* entries by the holder beyond its first; the holder's alone */
 	uint32_t nr_waiting; /* threads in the slow path; tells a release to wake one */
 	uint32_t wakeups;    /* futex word: changes whenever a waiter has to look again */

@@ -3,13 +3,14 @@
  * log.c - messages built on the stack, sent with one write that cannot hurt the target.
  *
  * What can go wrong when a library writes to a descriptor of its host, and what is done here:
- *   - the target closed it, and opened its database there: device and inode must be those of the start.
+ *   - the target closed it, and opened its database there: device and inode must be those of the
+ * start.
  *   - a full pipe, a stopped terminal, a socket nobody reads: poll() with timeout 0 first. It
  *     promises one page of room in a pipe; a piece is 1 KiB.
  *   - a pipe nobody reads (SIGPIPE), a file-size limit (SIGXFSZ), a terminal with `tostop` and us
  *     in the background (SIGTTOU, which stops the process; when blocked the write is let through):
- *     the three are blocked in this thread around the write. The first two then stay pending and are taken
- *     back, unless one was pending before, which is the target's.
+ *     the three are blocked in this thread around the write. The first two then stay pending and
+ * are taken back, unless one was pending before, which is the target's.
  *
  * All of it by raw system calls, since the target may interpose write, poll and sigprocmask. The
  * kernel's signal set is one 64-bit word; glibc's is not, and takes its own signals out.
@@ -33,7 +34,8 @@ static const char prefix[] = "leakwatch: ";
 static const char cut_mark[] = "...";
 
 #define SIGNAL_BIT(signal) (UINT64_C(1) << ((signal)-1))
-static const uint64_t write_signals = SIGNAL_BIT(SIGPIPE) | SIGNAL_BIT(SIGXFSZ) | SIGNAL_BIT(SIGTTOU);
+static const uint64_t write_signals =
+	SIGNAL_BIT(SIGPIPE) | SIGNAL_BIT(SIGXFSZ) | SIGNAL_BIT(SIGTTOU);
 
 enum target_state { UNKNOWN, CLOSED, OPEN };
 
@@ -103,7 +105,7 @@ static bool takes_bytes_now(int fd, mode_t mode)
 	if (S_ISREG(mode))
 		return true;
 	return syscall(SYS_ppoll, &wanted, 1, &no_time, NULL, 0) == 1 &&
-			(wanted.revents & (POLLOUT | POLLERR | POLLHUP | POLLNVAL)) == POLLOUT;
+	       (wanted.revents & (POLLOUT | POLLERR | POLLHUP | POLLNVAL)) == POLLOUT;
 }
 
 /*
@@ -126,14 +128,17 @@ static long write_some(int fd, mode_t mode, const char *text, size_t nr_bytes)
 	if (S_ISFIFO(mode))
 		return write_pipe(fd, text, nr_bytes);
 	if (S_ISSOCK(mode))
-		return syscall(SYS_sendto, fd, text, nr_bytes, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
+		return syscall(
+			SYS_sendto, fd, text, nr_bytes, MSG_NOSIGNAL | MSG_DONTWAIT, NULL, 0);
 	return syscall(SYS_write, fd, text, nr_bytes);
 }
 
 /* Takes back the signal that a failed write left pending. */
 static void consume_signal(uint64_t pending_before)
 {
-	uint64_t raised = errno == EPIPE ? SIGNAL_BIT(SIGPIPE) : errno == EFBIG ? SIGNAL_BIT(SIGXFSZ) : 0;
+	uint64_t raised = errno == EPIPE   ? SIGNAL_BIT(SIGPIPE)
+			  : errno == EFBIG ? SIGNAL_BIT(SIGXFSZ)
+					   : 0;
 	struct timespec no_time = {0};
 
 	if (raised & ~pending_before)
@@ -141,7 +146,8 @@ static void consume_signal(uint64_t pending_before)
 }
 
 /* Called with write_signals blocked. */
-static bool write_all(int fd, mode_t mode, const char *text, size_t nr_bytes, uint64_t pending_before)
+static bool write_all(
+	int fd, mode_t mode, const char *text, size_t nr_bytes, uint64_t pending_before)
 {
 	while (nr_bytes) {
 		size_t piece_bytes = nr_bytes < LW_LOG_BYTES ? nr_bytes : LW_LOG_BYTES;
@@ -171,7 +177,7 @@ bool lw_log_text(const char *text, size_t nr_bytes)
 	struct stat file;
 
 	if (find_target(&fd, &file) && !syscall(SYS_rt_sigprocmask, SIG_BLOCK, &write_signals,
-			&old_mask, sizeof(old_mask))) {
+					       &old_mask, sizeof(old_mask))) {
 		syscall(SYS_rt_sigpending, &pending, sizeof(pending));
 		is_written = write_all(fd, file.st_mode, text, nr_bytes, pending);
 		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old_mask, NULL, sizeof(old_mask));

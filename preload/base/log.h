@@ -20,15 +20,15 @@ enum { LW_LOG_BYTES = 1024 }; /* longest message, with prefix and newline */
 
 /* Causes said once per process. */
 enum lw_log_cause {
-	LW_LOG_NO_REGION,     /* no shared memory: nobody else can see this process */
-	LW_LOG_NO_MEMORY,     /* no room for our own tables */
-	LW_LOG_NO_ALLOCATOR,  /* the next allocator in line was not found */
+	LW_LOG_NO_REGION,    /* no shared memory: nobody else can see this process */
+	LW_LOG_NO_MEMORY,    /* no room for our own tables */
+	LW_LOG_NO_ALLOCATOR, /* the next allocator in line was not found */
 	LW_LOG_NO_CLEANER,
-	LW_LOG_NO_REPORTER,   /* leakwatch-snapshot is missing or does not start */
-	LW_LOG_NO_FILE,	      /* a report file cannot be written */
-	LW_LOG_ASIDE,	      /* the program is one we do not watch */
-	LW_LOG_CHECK,	      /* an impossible state: tracking is off */
-	LW_LOG_EARLY_FULL,    /* the bootstrap arena ran out */
+	LW_LOG_NO_REPORTER, /* leakwatch-snapshot is missing or does not start */
+	LW_LOG_NO_FILE,	    /* a report file cannot be written */
+	LW_LOG_ASIDE,	    /* the program is one we do not watch */
+	LW_LOG_CHECK,	    /* an impossible state: tracking is off */
+	LW_LOG_EARLY_FULL,  /* the bootstrap arena ran out */
 	LW_LOG_QUEUE,
 	LW_LOG_OTHER,
 	LW_NR_LOG_CAUSES,
@@ -40,7 +40,8 @@ void lw_log_init(void);
 /* Writes to fd from now on; -1 silences. The file it is now is the file it must be later. */
 void lw_log_set_fd(int fd);
 
-/* "leakwatch: ", the message, a newline. Only %d %u %x %c %s %p with l, ll, z: they do not allocate. */
+/* "leakwatch: ", the message, a newline. Only %d %u %x %c %s %p with l, ll, z: they do not
+ * allocate. */
 void lw_log(const char *fmt, ...) LW_PRINTF(1, 2);
 
 /* The same, for the first message of a cause; false: this cause was named before. */

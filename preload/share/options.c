@@ -21,10 +21,10 @@
 
 enum {
 	MAX_COMPLAINTS = 8,
-	KEY_BYTES = 32,	    /* longest key looked up; longer ones are unknown and shown cut */
-	SHOWN_BYTES = 48,   /* of a bad value */
+	KEY_BYTES = 32,	  /* longest key looked up; longer ones are unknown and shown cut */
+	SHOWN_BYTES = 48, /* of a bad value */
 	LINE_BYTES = 320,
-	HELP_COLUMN = 27,   /* where the texts of help=1 start */
+	HELP_COLUMN = 27, /* where the texts of help=1 start */
 	HELP_WIDTH = 80,
 };
 
@@ -33,9 +33,8 @@ enum {
 #define FIELD(member) .name = #member, .offset = offsetof(struct lw_options, member)
 #define STRING(member)                                                                             \
 	FIELD(member), .type = LW_OPTION_STRING,                                                   \
-			.max_bytes = sizeof(((struct lw_options *)NULL)->member)
-#define NUMBER(member, from, to)                                                                   \
-	FIELD(member), .type = LW_OPTION_U32, .least = (from), .most = (to)
+		       .max_bytes = sizeof(((struct lw_options *)NULL)->member)
+#define NUMBER(member, from, to) FIELD(member), .type = LW_OPTION_U32, .least = (from), .most = (to)
 #define BOOL(member) FIELD(member), .type = LW_OPTION_BOOL, .least = 0, .most = 1
 #define CHOICE(member, words) FIELD(member), .type = LW_OPTION_CHOICE, .choices = (words)
 
@@ -50,20 +49,26 @@ static const struct lw_option_spec table[] = {
 	{NUMBER(exitcode, 0, 255), .fallback = "0",
 		.help = "exit status of a program that leaks; 0 leaves its own status alone"},
 	{STRING(follow), .fallback = "no",
-		.help = "child processes that report on stderr too: yes, no, or patterns of program "
-			"names (* and ?) with commas between; a file name with %p serves them all"},
+		.help = "child processes that report on stderr too: yes, no, or patterns of "
+			"program names (* and ?) with commas between; a file name with %p "
+			"serves them all"},
 	{STRING(suppressions), .fallback = "",
-		.help = "file of leak:PATTERN lines, as LeakSanitizer reads it; bad lines are named"},
-	{.name = "min_bytes", .offset = offsetof(struct lw_options, min_bytes),
-		.type = LW_OPTION_BYTES, .least = 0, .most = UINT64_MAX, .fallback = "0",
+		.help = "file of leak:PATTERN lines, as LeakSanitizer reads it; bad lines "
+			"are named"},
+	{.name = "min_bytes",
+		.offset = offsetof(struct lw_options, min_bytes),
+		.type = LW_OPTION_BYTES,
+		.least = 0,
+		.most = UINT64_MAX,
+		.fallback = "0",
 		.help = "sites holding fewer bytes (k, M, G allowed) are summed up, not listed"},
 	{NUMBER(top, 0, 1000000), .fallback = "100",
 		.help = "sites listed in the text report, the worst first; 0 lists all"},
 	{NUMBER(depth, 1, 128), .fallback = "32",
 		.help = "stack frames kept for each allocation; deeper stacks are marked as cut"},
 	{NUMBER(max_sites, 1024, 1048576), .fallback = "262144",
-		.help = "different call stacks there is room for; events past it are counted as one "
-			"unknown site, and the report says how many"},
+		.help = "different call stacks there is room for; events past it are counted as "
+			"one unknown site, and the report says how many"},
 	{BOOL(full_stacks), .fallback = "0",
 		.help = "show the innermost frames in libc, libstdc++ and LeakWatch too"},
 	{BOOL(runtime), .fallback = "0",
@@ -71,8 +76,8 @@ static const struct lw_option_spec table[] = {
 	{CHOICE(color, "auto|always|never"), .fallback = "auto",
 		.help = "colours; auto means on a terminal, unless NO_COLOR is set"},
 	{STRING(programs), .fallback = "",
-		.help = "folder of leakwatch-snapshot and leakwatch-cleaner; empty means beside the "
-			"library; without them the report has no names"},
+		.help = "folder of leakwatch-snapshot and leakwatch-cleaner; empty means beside "
+			"the library; without them the report has no names"},
 	{BOOL(verbose), .fallback = "0", .help = "say on stderr what LeakWatch does and why"},
 	{BOOL(help), .fallback = "0", .help = "write this list to stderr and run on"},
 };
@@ -102,7 +107,7 @@ struct complaints {
 	unsigned nr_unknown;
 };
 
-/* Copies at most out_bytes - 1 of text, what is not printable ASCII as '?', dots where it is cut. */
+/* Copies at most out_bytes - 1 of text; '?' for what is not printable ASCII, dots if cut. */
 static const char *printable(char *out, size_t out_bytes, const char *text)
 {
 	size_t n = 0;
@@ -115,7 +120,8 @@ static const char *printable(char *out, size_t out_bytes, const char *text)
 	return out;
 }
 
-__attribute__((format(printf, 2, 3))) static void complain(struct complaints *to, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void complain(
+	struct complaints *to, const char *fmt, ...)
 {
 	char line[LINE_BYTES];
 	va_list ap;
@@ -146,7 +152,8 @@ static void complain_unknown(struct complaints *to, const char *key)
 			return;
 	if (to->nr_unknown < MAX_COMPLAINTS)
 		to->unknown[to->nr_unknown++] = hash;
-	complain(to, "unknown option '%s' (help=1 lists them)", printable(shown, sizeof(shown), key));
+	complain(to, "unknown option '%s' (help=1 lists them)",
+		printable(shown, sizeof(shown), key));
 }
 
 /* ---- values ---- */
@@ -176,7 +183,7 @@ static bool parse_number(const char *text, bool has_units, uint64_t *out)
 		return false;
 	for (; *text >= '0' && *text <= '9'; text++)
 		if (__builtin_mul_overflow(value, 10, &value) ||
-				__builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
+			__builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
 			return false;
 	if (*text && has_units)
 		unit = unit_of(*text++);
@@ -216,7 +223,8 @@ static void *field_of(struct lw_options *options, const struct lw_option_spec *s
 }
 
 /* Numbers of every type; false leaves the option as it was. */
-static bool store_number(struct lw_options *options, const struct lw_option_spec *spec, const char *value)
+static bool store_number(
+	struct lw_options *options, const struct lw_option_spec *spec, const char *value)
 {
 	void *field = field_of(options, spec);
 	uint64_t number;
@@ -235,7 +243,7 @@ static bool store_number(struct lw_options *options, const struct lw_option_spec
 		return at >= 0;
 	}
 	if (!parse_number(value, spec->type == LW_OPTION_BYTES, &number) || number < spec->least ||
-			number > spec->most)
+		number > spec->most)
 		return false;
 	if (spec->type == LW_OPTION_U32)
 		*(uint32_t *)field = (uint32_t)number;
@@ -269,12 +277,12 @@ static void describe_range(char *out, size_t out_bytes, const struct lw_option_s
 		snprintf(out, out_bytes, "not a number of bytes, like 4096, 64k or 2M");
 	else
 		snprintf(out, out_bytes, "not a number from %llu to %llu",
-				(unsigned long long)spec->least, (unsigned long long)spec->most);
+			(unsigned long long)spec->least, (unsigned long long)spec->most);
 }
 
 /* What stays in force, as text. */
-static void describe_value(char *out, size_t out_bytes, struct lw_options *options,
-		const struct lw_option_spec *spec)
+static void describe_value(
+	char *out, size_t out_bytes, struct lw_options *options, const struct lw_option_spec *spec)
 {
 	void *field = field_of(options, spec);
 	const char *word = spec->choices;
@@ -299,7 +307,8 @@ static void describe_value(char *out, size_t out_bytes, struct lw_options *optio
 	}
 }
 
-static bool set(struct lw_options *options, const char *key, const char *value, struct complaints *to)
+static bool set(
+	struct lw_options *options, const char *key, const char *value, struct complaints *to)
 {
 	const struct lw_option_spec *spec = find_spec(key);
 	char shown[SHOWN_BYTES], range[80], kept[SHOWN_BYTES + 8];
@@ -309,8 +318,8 @@ static bool set(struct lw_options *options, const char *key, const char *value, 
 	if (!store(options, spec, value)) {
 		describe_range(range, sizeof(range), spec);
 		describe_value(kept, sizeof(kept), options, spec);
-		complain(to, "%s=%s: %s, using %s", key, printable(shown, sizeof(shown), value), range,
-				kept);
+		complain(to, "%s=%s: %s, using %s", key, printable(shown, sizeof(shown), value),
+			range, kept);
 	}
 	return true;
 }
@@ -322,8 +331,8 @@ void lw_options_init(struct lw_options *options)
 		store(options, &table[i], table[i].fallback);
 }
 
-bool lw_options_set(struct lw_options *options, const char *key, const char *value, const char *origin,
-		lw_options_complain_fn *complain_fn, void *context)
+bool lw_options_set(struct lw_options *options, const char *key, const char *value,
+	const char *origin, lw_options_complain_fn *complain_fn, void *context)
 {
 	struct complaints to = {.origin = origin, .complain = complain_fn, .context = context};
 
@@ -345,7 +354,8 @@ static bool ends_setting(char c)
 	return !c || c == ':' || is_blank(c);
 }
 
-/* Appends a byte while there is room; the length counts on, so that the caller sees what is lost. */
+/* Appends a byte while there is room; the length counts on, so that the caller sees what is lost.
+ */
 static void put(char *out, size_t out_bytes, size_t *used, char c)
 {
 	if (*used + 1 < out_bytes)
@@ -383,7 +393,7 @@ static const char *read_value(const char **text, char *out, size_t out_bytes)
 }
 
 void lw_options_parse(struct lw_options *options, const char *text, const char *origin,
-		lw_options_complain_fn *complain_fn, void *context)
+	lw_options_complain_fn *complain_fn, void *context)
 {
 	struct complaints to = {.origin = origin, .complain = complain_fn, .context = context};
 	/* one more than any option takes, so that a longer value is refused, not cut */
@@ -430,20 +440,24 @@ static size_t line_length(const char *text, size_t room)
 	return n ? n : room;
 }
 
-static void help_option(const struct lw_option_spec *spec, lw_options_complain_fn *emit, void *context)
+static void help_option(
+	const struct lw_option_spec *spec, lw_options_complain_fn *emit, void *context)
 {
-	static const char *const placeholder[] = {[LW_OPTION_BOOL] = "0|1", [LW_OPTION_U32] = "N",
-		[LW_OPTION_U64] = "N", [LW_OPTION_BYTES] = "BYTES", [LW_OPTION_STRING] = "TEXT"};
+	static const char *const placeholder[] = {[LW_OPTION_BOOL] = "0|1",
+		[LW_OPTION_U32] = "N",
+		[LW_OPTION_U64] = "N",
+		[LW_OPTION_BYTES] = "BYTES",
+		[LW_OPTION_STRING] = "TEXT"};
 	char left[HELP_COLUMN + 16], range[48] = "", text[512], line[HELP_WIDTH + 1];
 	const char *p = text;
 
 	snprintf(left, sizeof(left), "  %s=%s", spec->name,
-			spec->choices ? spec->choices : placeholder[spec->type]);
+		spec->choices ? spec->choices : placeholder[spec->type]);
 	if (spec->type == LW_OPTION_U32)
 		snprintf(range, sizeof(range), "%llu to %llu, ", (unsigned long long)spec->least,
-				(unsigned long long)spec->most);
+			(unsigned long long)spec->most);
 	snprintf(text, sizeof(text), "%s (%sdefault %s)", spec->help, range,
-			*spec->fallback ? spec->fallback : "empty");
+		*spec->fallback ? spec->fallback : "empty");
 	do {
 		/* a long left side pushes the first line's text to the right */
 		size_t column = strlen(left) < HELP_COLUMN ? HELP_COLUMN : strlen(left) + 1;
@@ -464,7 +478,7 @@ void lw_options_help(lw_options_complain_fn *emit, void *context)
 
 /* ---- names ---- */
 
-/* Shell pattern [pattern, end) with * and ?, without recursion: on a mismatch the last * takes one more. */
+/* Shell pattern [pattern, end) with * and ?. On a mismatch the last * takes one more. */
 static bool matches(const char *pattern, const char *end, const char *name)
 {
 	const char *star = NULL, *star_name = NULL;
@@ -518,7 +532,7 @@ static void put_name(char *out, size_t out_bytes, size_t *used, const char *name
 }
 
 bool lw_options_expand(char *out, size_t out_bytes, const char *template_text,
-		const struct lw_options_names *names)
+	const struct lw_options_names *names)
 {
 	size_t used = 0;
 	char number[24];

@@ -166,7 +166,7 @@ fi
 cp show foreign
 printf '\267' | dd of=foreign bs=1 seek=18 conv=notrunc 2>/dev/null
 run ./foreign
-[ "$status" -eq 126 ] && [ "$(wc -l <err)" -eq 2 ] && grep -q 'another kind of processor' err
+[ "$status" -eq 126 ] && [ "$(wc -l <err)" -eq 2 ] && grep -q 'another processor' err
 ok $? 'a program for another processor'
 if [ "$(id -u)" -eq 0 ]; then
 	cp show setuid

@@ -63,7 +63,8 @@ __attribute__((constructor(101))) static void enter_in_constructor(void)
 	enter_early();
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const enter_in_preinit)(void) = enter_early;
+__attribute__((section(".preinit_array"), used)) static void (*const enter_in_preinit)(
+	void) = enter_early;
 
 /* ---- helpers ---- */
 
@@ -104,7 +105,7 @@ static void test_counted_entry(void) LW_NO_LOCK_CHECK
 	ok(lw_lock_try(&lock), "a try by the holder succeeds");
 	for (int n = 6; n >= 1; n--) {
 		ok(lw_lock_is_mine(&lock) && !another_thread_gets_it(),
-				"with %d entries left it is still held", n);
+			"with %d entries left it is still held", n);
 		lw_lock_release(&lock);
 	}
 	ok(!lw_lock_is_mine(&lock) && another_thread_gets_it(), "as many releases set it free");
@@ -143,8 +144,8 @@ static void test_exclusion(void)
 		pthread_create(&threads[i], NULL, count_up, NULL);
 	for (int i = 0; i < NR_THREADS; i++)
 		pthread_join(threads[i], NULL);
-	is_u64(read_guarded() - before, NR_THREADS * NR_ROUNDS, "no increment of %d threads is lost",
-			NR_THREADS);
+	is_u64(read_guarded() - before, NR_THREADS * NR_ROUNDS,
+		"no increment of %d threads is lost", NR_THREADS);
 	is_u64(lock.nr_waiting, 0, "nobody is left waiting");
 }
 
@@ -208,8 +209,8 @@ static void test_handler(void)
 		for (int i = 0; i < 1000; i++)
 			read_guarded();
 	setitimer(ITIMER_REAL, &never, NULL);
-	ok(nr_handler_runs >= NR_HANDLER_RUNS, "a handler that interrupts its own thread gets in (%d)",
-			nr_handler_runs);
+	ok(nr_handler_runs >= NR_HANDLER_RUNS,
+		"a handler that interrupts its own thread gets in (%d)", nr_handler_runs);
 	ok(another_thread_gets_it(), "and leaves the lock free");
 }
 
@@ -260,7 +261,8 @@ static void test_fork(void)
 	if (!pid)
 		_exit(in_child());
 	waitpid(pid, &status, 0);
-	ok(WIFEXITED(status) && !WEXITSTATUS(status), "a child resets a lock held elsewhere and takes it");
+	ok(WIFEXITED(status) && !WEXITSTATUS(status),
+		"a child resets a lock held elsewhere and takes it");
 	lw_store_release(&may_release, 1);
 	pthread_join(holder, NULL);
 	pthread_join(waiter, NULL);
@@ -281,7 +283,7 @@ static bool refuse_futex(void)
 	struct sock_fprog filter = {.len = LW_ARRAY_LENGTH(rules), .filter = rules};
 
 	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
-			!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter);
+	       !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter);
 }
 
 static int sandbox_state; /* atomic: 0 starting, 1 waiting, 2 through, -1 no seccomp */
@@ -301,7 +303,8 @@ static void *wait_in_sandbox(void *arg)
 	lw_lock_acquire(&lock);
 	lw_lock_release(&lock);
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
-	sandbox_cpu_ns = (to.tv_sec - from.tv_sec) * INT64_C(1000000000) + to.tv_nsec - from.tv_nsec;
+	sandbox_cpu_ns =
+		(to.tv_sec - from.tv_sec) * INT64_C(1000000000) + to.tv_nsec - from.tv_nsec;
 	lw_store_release(&sandbox_state, 2);
 	syscall(SYS_exit, 0); /* glibc would want futex */
 	return NULL;
@@ -326,7 +329,7 @@ static void test_sandbox(void) LW_NO_LOCK_CHECK
 	pthread_join(thread, NULL);
 	is_u64(lw_load_acquire(&sandbox_state), 2, "and gets the lock");
 	ok(sandbox_cpu_ns < 100 * 1000000, "200 ms of waiting cost %lld us of processor",
-			(long long)sandbox_cpu_ns / 1000);
+		(long long)sandbox_cpu_ns / 1000);
 }
 
 int main(void)

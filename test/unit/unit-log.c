@@ -35,7 +35,8 @@ static const char *read_all(int fd)
 	return got;
 }
 
-/* A pipe as the descriptor; what was written is read with read_all(ends[0]), which does not block. */
+/* A pipe as the descriptor; what was written is read with read_all(ends[0]), which does not block.
+ */
 static void open_pipe(int ends[2])
 {
 	if (pipe(ends) || fcntl(ends[0], F_SETFL, O_NONBLOCK))
@@ -83,7 +84,7 @@ static void test_stderr(void)
 	dropped = lw_log_nr_dropped();
 	lw_log("%s", "elsewhere");
 	ok(!lw_log_is_same_file() && lw_log_nr_dropped() == dropped + 1,
-			"another file in its place gets nothing, and it is counted");
+		"another file in its place gets nothing, and it is counted");
 	close(STDERR_FILENO);
 	lw_log("%s", "nowhere");
 	is_u64(lw_log_nr_dropped(), dropped + 2, "nor does a closed one");
@@ -112,11 +113,11 @@ static void test_form(void)
 	lw_log("%s", text);
 	read_all(ends[0]);
 	ok(strlen(got) == LW_LOG_BYTES && !strcmp(got + LW_LOG_BYTES - 5, "x...\n"),
-			"a long message is cut at 1 KiB, and looks it");
+		"a long message is cut at 1 KiB, and looks it");
 	lw_log("%.*s", LW_LOG_BYTES - 12, text);
 	read_all(ends[0]);
 	ok(strlen(got) == LW_LOG_BYTES && !strcmp(got + LW_LOG_BYTES - 3, "xx\n"),
-			"the longest one that fits is whole");
+		"the longest one that fits is whole");
 	lw_log_line(NULL, "a finished line");
 	is_str(read_all(ends[0]), "a finished line\n", "a finished line has no prefix");
 	lw_log_line(NULL, text);
@@ -142,13 +143,15 @@ static void test_pipe(void)
 	dropped = lw_log_nr_dropped();
 	for (int i = 0; i < 1000; i++)
 		lw_log("%0500d", i);
-	ok(lw_log_nr_dropped() > dropped, "a full pipe does not block, messages are counted as dropped");
+	ok(lw_log_nr_dropped() > dropped,
+		"a full pipe does not block, messages are counted as dropped");
 	read_all(ends[0]);
 	close(ends[0]);
 	dropped = lw_log_nr_dropped();
 	errno = 77;
 	lw_log("%s", "nobody");
-	ok(lw_log_nr_dropped() == dropped + 1 && errno == 77, "a pipe nobody reads raises no SIGPIPE");
+	ok(lw_log_nr_dropped() == dropped + 1 && errno == 77,
+		"a pipe nobody reads raises no SIGPIPE");
 	ok(!is_pending(SIGPIPE) && !is_blocked(SIGPIPE), "and leaves none behind");
 	close(ends[1]);
 }
@@ -176,7 +179,7 @@ static void test_terminal(void)
 	int master = posix_openpt(O_RDWR | O_NOCTTY), slave, nr = 0;
 
 	if (master < 0 || grantpt(master) || unlockpt(master) ||
-			(slave = open(ptsname(master), O_RDWR | O_NOCTTY)) < 0) {
+		(slave = open(ptsname(master), O_RDWR | O_NOCTTY)) < 0) {
 		ok(true, "a terminal # SKIP no pseudo-terminals here");
 		return;
 	}
@@ -211,7 +214,8 @@ static void test_file_limit(void)
 	sigprocmask(SIG_BLOCK, &limit_signal, NULL);
 	raise(SIGXFSZ);
 	lw_log_text("x", 1);
-	ok(is_pending(SIGXFSZ) && is_blocked(SIGXFSZ), "one that the target had pending stays its own");
+	ok(is_pending(SIGXFSZ) && is_blocked(SIGXFSZ),
+		"one that the target had pending stays its own");
 	sigtimedwait(&limit_signal, NULL, &(struct timespec){0});
 	sigprocmask(SIG_UNBLOCK, &limit_signal, NULL);
 
@@ -257,7 +261,7 @@ static void test_threads(void)
 		is_whole &= !memcmp(line, "leakwatch: ", 11) && line[LINE_BYTES - 1] == '\n';
 	ok(is_whole && nr_lines, "lines of %d threads do not mix", NR_WRITERS);
 	is_u64(nr_lines + lw_log_nr_dropped() - dropped, NR_WRITERS * NR_LINES,
-			"each line has arrived or is counted");
+		"each line has arrived or is counted");
 	fclose(stream);
 	close(ends[1]);
 

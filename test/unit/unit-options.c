@@ -45,17 +45,19 @@ static void test_defaults(void)
 	is_u64(options.color, LW_COLOR_AUTO, "color by default");
 	for (size_t i = 0; i < nr_options; i++) {
 		nr_lines = 0;
-		ok(lw_options_set(&options, table[i].name, table[i].fallback, "test", keep_line, NULL) &&
-						!nr_lines,
-				"the default of %s is a value it takes", table[i].name);
+		ok(lw_options_set(
+			   &options, table[i].name, table[i].fallback, "test", keep_line, NULL) &&
+				!nr_lines,
+			"the default of %s is a value it takes", table[i].name);
 		ok(*table[i].help && !strchr(table[i].help, '\n'), "%s has one line of help",
-				table[i].name);
+			table[i].name);
 	}
 }
 
 static void test_good(void)
 {
-	struct lw_options o = parse("depth=64:json=/tmp/%p.json:color=never:follow=a*,b?:verbose=yes");
+	struct lw_options o =
+		parse("depth=64:json=/tmp/%p.json:color=never:follow=a*,b?:verbose=yes");
 
 	is_u64(nr_lines, 0, "five good settings, no complaint");
 	is_u64(o.depth, 64, "a number");
@@ -73,7 +75,7 @@ static void test_good(void)
 	is_u64(nr_lines, 0, "and none of them complains");
 	o = parse("  depth=3 \t\n exitcode=7::top=5:");
 	ok(o.depth == 3 && o.exitcode == 7 && o.top == 5 && !nr_lines,
-			"blanks and empty settings between others are skipped");
+		"blanks and empty settings between others are skipped");
 	is_u64(parse("depth=3:depth=4").depth, 4, "the later one counts");
 
 	is_u64(parse("min_bytes=64k").min_bytes, 64 << 10, "k");
@@ -99,17 +101,19 @@ static void test_one_complaint(void)
 		{"depth=4294967297", "depth=4294967297: not a number from 1 to 128, using 32"},
 		{"depth=64:depth=x", "depth=x: not a number from 1 to 128, using 64"},
 		{"exitcode=256", "exitcode=256: not a number from 0 to 255, using 0"},
-		{"min_bytes=1X", "min_bytes=1X: not a number of bytes, like 4096, 64k or 2M, using 0"},
-		{"min_bytes=k", "min_bytes=k: not a number of bytes, like 4096, 64k or 2M, using 0"},
+		{"min_bytes=1X",
+			"min_bytes=1X: not a number of bytes, like 4096, 64k or 2M, using 0"},
+		{"min_bytes=k",
+			"min_bytes=k: not a number of bytes, like 4096, 64k or 2M, using 0"},
 		{"min_bytes=18446744073709551616",
-				"min_bytes=18446744073709551616: not a number of bytes, like 4096, 64k "
-				"or 2M, using 0"},
+			"min_bytes=18446744073709551616: not a number of bytes, like 4096, 64k "
+			"or 2M, using 0"},
 		{"min_bytes=17179869184G",
-				"min_bytes=17179869184G: not a number of bytes, like 4096, 64k or 2M, "
-				"using 0"},
+			"min_bytes=17179869184G: not a number of bytes, like 4096, 64k or 2M, "
+			"using 0"},
 		{"color=blue", "color=blue: not one of auto|always|never, using auto"},
 		{"color=auto|always",
-				"color=auto|always: not one of auto|always|never, using auto"},
+			"color=auto|always: not one of auto|always|never, using auto"},
 		{"color=", "color=: not one of auto|always|never, using auto"},
 		{"verbose=2", "verbose=2: not 0 or 1, using 0"},
 		{"foo=1", "unknown option 'foo' (help=1 lists them)"},
@@ -145,8 +149,11 @@ static void test_long_texts(void)
 	text[1023 + 5] = 'a';
 	o = parse(text);
 	is_str(o.json, "", "one byte more is not cut but refused");
-	is_str(lines[0], "leakwatch: LEAKWATCH_OPTIONS: json=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...:"
-			 " longer than 1023 bytes, using ''", "and said, with the value cut");
+	is_str(lines[0],
+		"leakwatch: LEAKWATCH_OPTIONS: "
+		"json=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...:"
+		" longer than 1023 bytes, using ''",
+		"and said, with the value cut");
 
 	memset(text, 'k', sizeof(text) - 1);
 	parse(text);
@@ -163,7 +170,8 @@ static void test_long_texts(void)
 		snprintf(text + i, 11, "%08zx=:", i);
 	parse(text);
 	is_u64(nr_lines, 9, "complaints are capped");
-	is_str(lines[8], "leakwatch: LEAKWATCH_OPTIONS: further complaints left out", "and it is said");
+	is_str(lines[8], "leakwatch: LEAKWATCH_OPTIONS: further complaints left out",
+		"and it is said");
 }
 
 /* Garbage made of the bytes that matter to the parser: whatever it does, it ends, and is quiet. */
@@ -198,12 +206,14 @@ static void test_set(void)
 	nr_lines = 0;
 	lw_options_init(&options);
 	ok(lw_options_set(&options, "depth", "5", "command line", keep_line, NULL) &&
-					options.depth == 5 && !nr_lines, "one setting");
-	ok(!lw_options_set(&options, "deep", "5", "command line", keep_line, NULL), "an unknown one");
+			options.depth == 5 && !nr_lines,
+		"one setting");
+	ok(!lw_options_set(&options, "deep", "5", "command line", keep_line, NULL),
+		"an unknown one");
 	is_str(lines[0], "leakwatch: command line: unknown option 'deep' (help=1 lists them)",
-			"is named with its origin");
+		"is named with its origin");
 	ok(lw_options_set(&options, "depth", "x", "command line", NULL, NULL) && options.depth == 5,
-			"a bad value without anybody to tell");
+		"a bad value without anybody to tell");
 }
 
 static void test_help(void)
@@ -228,13 +238,30 @@ static void test_follows(void)
 		const char *follow, *program;
 		bool want;
 	} cases[] = {
-		{"no", "no", false}, {"yes", "x", true}, {"0", "x", false}, {"1", "x", true},
-		{"", "x", false}, {"", "", false}, {",", "", false}, {"gcc", "gcc", true},
-		{"gcc", "gcc-12", false}, {"gcc*", "gcc-12", true}, {"*", "", true}, {"*", "abc", true},
-		{"cc?plus", "cc1plus", true}, {"cc?plus", "ccplus", false}, {"a,b,c", "b", true},
-		{" a , b ", "b", true}, {"a,b", "a,b", false}, {"*.py", "x.py.py", true},
-		{"a*b*c", "aXbXbXc", true}, {"a*b*c", "aXbXbX", false}, {"a*,*z", "buzz", true},
-		{"**", "x", true}, {"?", "", false}, {"[a]", "a", false},
+		{"no", "no", false},
+		{"yes", "x", true},
+		{"0", "x", false},
+		{"1", "x", true},
+		{"", "x", false},
+		{"", "", false},
+		{",", "", false},
+		{"gcc", "gcc", true},
+		{"gcc", "gcc-12", false},
+		{"gcc*", "gcc-12", true},
+		{"*", "", true},
+		{"*", "abc", true},
+		{"cc?plus", "cc1plus", true},
+		{"cc?plus", "ccplus", false},
+		{"a,b,c", "b", true},
+		{" a , b ", "b", true},
+		{"a,b", "a,b", false},
+		{"*.py", "x.py.py", true},
+		{"a*b*c", "aXbXbXc", true},
+		{"a*b*c", "aXbXbX", false},
+		{"a*,*z", "buzz", true},
+		{"**", "x", true},
+		{"?", "", false},
+		{"[a]", "a", false},
 	};
 	struct lw_options options;
 
@@ -242,21 +269,23 @@ static void test_follows(void)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		snprintf(options.follow, sizeof(options.follow), "%s", cases[i].follow);
 		ok(lw_options_follows(&options, cases[i].program) == cases[i].want,
-				"follow=%s and %s", cases[i].follow, cases[i].program);
+			"follow=%s and %s", cases[i].follow, cases[i].program);
 	}
 	snprintf(options.follow, sizeof(options.follow), "%s",
-			"*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*ab");
-	ok(!lw_options_follows(&options, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
-			"many stars take no exponential time");
+		"*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*a*ab");
+	ok(!lw_options_follows(
+		   &options, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"),
+		"many stars take no exponential time");
 }
 
 static void test_expand(void)
 {
-	struct lw_options_names names = {.pid = 42, .program = "a/b", .host = "h", .time_s = 7,
-		.counter = 3};
+	struct lw_options_names names = {
+		.pid = 42, .program = "a/b", .host = "h", .time_s = 7, .counter = 3};
 	char out[32];
 
-	ok(lw_options_expand(out, sizeof(out), "%p-%e-%h-%t-%n-%%-%x-%", &names), "a template fits");
+	ok(lw_options_expand(out, sizeof(out), "%p-%e-%h-%t-%n-%%-%x-%", &names),
+		"a template fits");
 	is_str(out, "42-a_b-h-7-3-%-%x-%", "each name in its place");
 	ok(lw_options_expand(out, 3, "%p", &names), "exact fit");
 	ok(!lw_options_expand(out, 2, "%p", &names), "one byte short");
@@ -264,7 +293,7 @@ static void test_expand(void)
 	ok(!lw_options_expand(out, 0, "", &names), "no room at all");
 	ok(lw_options_has_pid("/a/%p") && lw_options_has_pid("%%%p"), "%%p is seen");
 	ok(!lw_options_has_pid("/a/%%p") && !lw_options_has_pid("%") && !lw_options_has_pid(""),
-			"an escaped percent is not");
+		"an escaped percent is not");
 }
 
 int main(void)
