@@ -10,25 +10,24 @@
  * Order: a thread that holds a lock takes only locks below it. fork takes all in this order, the
  * parent releases them in reverse, the child calls lw_lock_reset() on each.
  *
- *	1  the start-up and end of LeakWatch (bring-up, report, serving)
- *	2  modules: the list of loaded objects, dlclose generations
- *	3  sites: interning a stack that is new, thread rows coming and going
- *	4  blocks: adding a leaf to the block table, the side table
- *	5  mem: the arenas everything above draws from
+ *	1  init_lock       base/real.c   looking up the next allocator; the one lock under which
+ *					 dlsym() is called, which may allocate and come back here
+ *	2  lw_sites_lock   share/box.c   all that is cold and grows: sites, modules, events, the
+ *					 region's pool, rows and chunks of counters
  *
- * No lock is held while calling the real allocator, the unwinder, a dl*() function or lw_log.
+ * But for that one, no lock is held while calling the real allocator, the unwinder, a dl*()
+ * function or lw_log.
  *
  * A signal handler that interrupts the holder is the same thread and gets in: what it then finds
  * may be half changed. The guard keeps hooks in handlers away from here; code that may run in a
  * handler all the same (an end by _exit) uses lw_lock_try() and is_mine(). The helper process
- * shares the TLS of the thread that made it, hence its identity, and must take no lock of this
- *kind.
+ * shares the TLS of the thread that made it, hence its identity, and must take none of these.
  *
  * Clang checks LW_GUARDED_BY and LW_HOLDS one function at a time, and does not know recursion: two
  * acquires in one body are an error to it. Recursive entry is therefore expressed by calls: a
  * function that takes and releases the lock itself carries no annotation, and may be called with
  * the lock held or not. One that must not be called by a holder says LW_EXCLUDES; one that counts
- *on its caller to hold it ends in _locked and says LW_HOLDS.
+ * on its caller to hold it ends in _locked and says LW_HOLDS.
  */
 #ifndef LW_BASE_LOCK_H
 #define LW_BASE_LOCK_H

@@ -3,14 +3,14 @@
  * log.c - messages built on the stack, sent with one write that cannot hurt the target.
  *
  * What can go wrong when a library writes to a descriptor of its host, and what is done here:
- *   - the target closed it, and opened its database there: device and inode must be those of the
- * start.
+ *   - the target closed it, and opened its database there: device and inode must still be those
+ *     of the start.
  *   - a full pipe, a stopped terminal, a socket nobody reads: poll() with timeout 0 first. It
  *     promises one page of room in a pipe; a piece is 1 KiB.
  *   - a pipe nobody reads (SIGPIPE), a file-size limit (SIGXFSZ), a terminal with `tostop` and us
  *     in the background (SIGTTOU, which stops the process; when blocked the write is let through):
  *     the three are blocked in this thread around the write. The first two then stay pending and
- * are taken back, unless one was pending before, which is the target's.
+ *     are taken back, unless one was pending before, which is the target's.
  *
  * All of it by raw system calls, since the target may interpose write, poll and sigprocmask. The
  * kernel's signal set is one 64-bit word; glibc's is not, and takes its own signals out.
