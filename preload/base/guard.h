@@ -17,7 +17,8 @@ enum lw_gate {
 	LW_GATE_NEW,	/* the thread was never here: lw_track_enter_slow() sets it up */
 	LW_GATE_OPEN,
 	LW_GATE_BUSY,	/* inside our code */
-	LW_GATE_OFF,	/* this thread is not tracked any more (or the program asked for a pause) */
+	LW_GATE_LATE,	/* the thread has given back what it had: it borrows for each event */
+	LW_GATE_OFF,	/* this thread is not tracked */
 };
 
 struct lw_memo;
@@ -33,8 +34,8 @@ struct lw_thread {
 	uintptr_t stack_lo, stack_hi; /* memory known to be readable, [lo, hi) */
 	int64_t live_bytes;	/* allocated minus freed since the last flush */
 	int64_t live_max;	/* its highest value since the last flush */
-	uint32_t epoch;		/* lw_epoch of the process this was set up for */
 	uint32_t is_registered;	/* will be told when the thread ends */
+	uint32_t is_late;	/* inside an event with borrowed things */
 };
 
 extern LW_TLS struct lw_thread lw_self;

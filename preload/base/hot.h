@@ -13,7 +13,7 @@
 
 struct lw_leaf;
 
-struct lw_hot {
+struct lw_hot_values {
 	uint32_t active;	/* tracking is on in this process */
 	uint32_t generation;	/* rises when code was unmapped: remembered stacks older than it are void */
 	uint32_t granule_shift;	/* block table: log2 of bytes per record */
@@ -27,7 +27,7 @@ struct lw_hot {
 
 /* Padded to a page of its own by the aligned attribute of its definition. */
 extern union lw_hot_page {
-	struct lw_hot hot;
+	struct lw_hot_values hot;
 	char page[4096];
 } lw_hot_page;
 

@@ -34,9 +34,11 @@ bool lw_sites_init(void)
 	return current != NULL;
 }
 
+__extension__ typedef unsigned __int128 wide;
+
 static uint64_t mix(uint64_t a, uint64_t b)
 {
-	unsigned __int128 product = (unsigned __int128)(a ^ UINT64_C(0x2d358dccaa6c78a5)) *
+	wide product = (wide)(a ^ UINT64_C(0x2d358dccaa6c78a5)) *
 				    (b ^ UINT64_C(0x8bb84b93962eacc9));
 
 	return (uint64_t)product ^ (uint64_t)(product >> 64);

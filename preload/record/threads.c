@@ -193,6 +193,23 @@ static struct room *room_of(struct lw_thread *thread)
 	return (struct room *)((char *)thread->scratch - offsetof(struct room, scratch));
 }
 
+static void use_room(struct lw_thread *thread, struct room *room)
+{
+	thread->scratch = &room->scratch;
+	thread->memo = room->memo;
+	thread->stack_lo = thread->stack_hi = 0;
+}
+
+static void give_room(struct lw_thread *thread)
+{
+	lw_lock_acquire(&lw_sites_lock);
+	room_of(thread)->next = spare_rooms;
+	spare_rooms = room_of(thread);
+	lw_lock_release(&lw_sites_lock);
+	thread->memo = NULL;
+	thread->scratch = NULL;
+}
+
 static void use_row(struct lw_thread *thread, uint32_t row)
 {
 	thread->row = row;
@@ -219,14 +236,25 @@ static void end_thread(void *value)
 		use_row(thread, 0);
 		fold_row(row);
 	}
-	lw_lock_acquire(&lw_sites_lock);
-	room_of(thread)->next = spare_rooms;
-	spare_rooms = room_of(thread);
-	lw_lock_release(&lw_sites_lock);
-	thread->memo = NULL;
-	thread->scratch = NULL;
-	thread->gate = LW_GATE_NEW; /* a later event attaches it anew, and is then not registered again */
-	thread->is_registered = 2;
+	give_room(thread);
+	thread->gate = LW_GATE_LATE;
+}
+
+bool lw_threads_borrow(struct lw_thread *thread)
+{
+	struct room *room = take_room();
+
+	if (!room)
+		return false;
+	use_room(thread, room);
+	use_row(thread, 0);
+	return true;
+}
+
+void lw_threads_give_back(struct lw_thread *thread)
+{
+	lw_count_flush(thread);
+	give_room(thread);
 }
 
 void lw_threads_init(void)
@@ -246,11 +274,8 @@ bool lw_threads_attach(struct lw_thread *thread)
 		thread->gate = LW_GATE_OFF;
 		return false;
 	}
-	thread->scratch = &room->scratch;
-	thread->memo = room->memo;
-	/* past its end nobody tells us when a thread is gone: it gets no row of its own again */
-	use_row(thread, thread->is_registered == 2 || !has_end_key ? 0 : take_row());
-	thread->stack_lo = thread->stack_hi = 0;
+	use_room(thread, room);
+	use_row(thread, has_end_key ? take_row() : 0);
 	thread->live_bytes = thread->live_max = 0;
 	if (has_end_key && !thread->is_registered)
 		thread->is_registered = !pthread_setspecific(end_key, (void *)1);
@@ -265,5 +290,5 @@ void lw_threads_fork_child(struct lw_thread *thread)
 	lw_lock_release(&lw_sites_lock);
 	thread->live_bytes = thread->live_max = 0;
 	if (thread->scratch)
-		use_row(thread, thread->is_registered == 2 || !has_end_key ? 0 : take_row());
+		use_row(thread, has_end_key ? take_row() : 0);
 }

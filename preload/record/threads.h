@@ -23,6 +23,10 @@ void lw_threads_init(void);
 /* Sets *thread up for this process. False: no memory; the thread's gate is then OFF. */
 bool lw_threads_attach(struct lw_thread *thread);
 
+/* For one event of a thread that has given its things back: a room for a while, counts in row 0. */
+bool lw_threads_borrow(struct lw_thread *thread);
+void lw_threads_give_back(struct lw_thread *thread);
+
 /* The counters of a site in this thread's row, made if they are not there yet; NULL: no room. */
 struct lw_count *lw_threads_add_chunk(struct lw_thread *thread, uint32_t site);
 

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* real.c - looking up the next allocator in line; see real.h. */
+#include "preload/base/real.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "preload/base/early.h"
+#include "preload/base/lock.h"
+#include "preload/base/sys.h"
+
+static struct lw_lock init_lock = LW_LOCK_INIT;
+static bool is_done, is_running;
+
+/* ---- what the pointers are before the look-up, and what answers while it runs ---- */
+
+static void *boot_malloc(size_t bytes)
+{
+	lw_real_init();
+	return lw_real.malloc == boot_malloc ? lw_early_malloc(bytes) : lw_real.malloc(bytes);
+}
+
+static void *boot_calloc(size_t nr, size_t bytes)
+{
+	lw_real_init();
+	return lw_real.calloc == boot_calloc ? lw_early_calloc(nr, bytes) : lw_real.calloc(nr, bytes);
+}
+
+static void *boot_realloc(void *ptr, size_t bytes)
+{
+	lw_real_init();
+	return lw_real.realloc == boot_realloc ? lw_early_realloc(ptr, bytes) : lw_real.realloc(ptr, bytes);
+}
+
+static void boot_free(void *ptr)
+{
+	lw_real_init();
+	if (lw_real.free != boot_free)
+		lw_real.free(ptr);
+}
+
+static void *boot_memalign(size_t align, size_t bytes)
+{
+	lw_real_init();
+	return lw_real.memalign == boot_memalign ? lw_early_memalign(align, bytes)
+						 : lw_real.memalign(align, bytes);
+}
+
+static void *boot_aligned_alloc(size_t align, size_t bytes)
+{
+	lw_real_init();
+	return lw_real.aligned_alloc == boot_aligned_alloc ? lw_early_memalign(align, bytes)
+							   : lw_real.aligned_alloc(align, bytes);
+}
+
+static int boot_posix_memalign(void **out, size_t align, size_t bytes)
+{
+	void *ptr;
+
+	lw_real_init();
+	if (lw_real.posix_memalign != boot_posix_memalign)
+		return lw_real.posix_memalign(out, align, bytes);
+	if (align % sizeof(void *) || align & (align - 1) || !align)
+		return EINVAL;
+	ptr = lw_early_memalign(align, bytes);
+	if (!ptr)
+		return ENOMEM;
+	*out = ptr;
+	return 0;
+}
+
+static void *boot_valloc(size_t bytes)
+{
+	lw_real_init();
+	return lw_real.valloc == boot_valloc ? lw_early_memalign(4096, bytes) : lw_real.valloc(bytes);
+}
+
+static void *boot_pvalloc(size_t bytes)
+{
+	lw_real_init();
+	if (lw_real.pvalloc != boot_pvalloc)
+		return lw_real.pvalloc(bytes);
+	if (bytes > SIZE_MAX - 4096) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return lw_early_memalign(4096, LW_ALIGN_UP(bytes, (size_t)4096));
+}
+
+static size_t boot_usable_size(void *ptr)
+{
+	lw_real_init();
+	return lw_real.usable_size == boot_usable_size ? 0 : lw_real.usable_size(ptr);
+}
+
+static int boot_dlclose(void *handle)
+{
+	lw_real_init();
+	return lw_real.dlclose == boot_dlclose ? 0 : lw_real.dlclose(handle);
+}
+
+static __attribute__((noreturn)) void boot_exit(int status)
+{
+	lw_real_init();
+	if (lw_real.exit_now != boot_exit)
+		lw_real.exit_now(status);
+	for (;;)
+		(void)lw_syscall(SYS_exit_group, status);
+}
+
+struct lw_real lw_real = {
+	.malloc = boot_malloc,
+	.calloc = boot_calloc,
+	.realloc = boot_realloc,
+	.free = boot_free,
+	.memalign = boot_memalign,
+	.aligned_alloc = boot_aligned_alloc,
+	.posix_memalign = boot_posix_memalign,
+	.valloc = boot_valloc,
+	.pvalloc = boot_pvalloc,
+	.usable_size = boot_usable_size,
+	.dlclose = boot_dlclose,
+	.exit_now = boot_exit,
+};
+
+/* ---- the look-up ---- */
+
+/* A function pointer and dlsym's void pointer are the same bits; memcpy says so without a cast. */
+static bool find(void *out, const char *name)
+{
+	void *found = dlsym(RTLD_NEXT, name);
+
+	if (!found)
+		return false;
+	memcpy(out, &found, sizeof(found));
+	return true;
+}
+
+static const struct link_map *module_of(const void *address)
+{
+	struct dl_find_object object;
+
+	return _dl_find_object((void *)(uintptr_t)address, &object) ? NULL : object.dlfo_link_map;
+}
+
+static bool is_from(const void *function, const char *const *prefixes)
+{
+	const struct link_map *map = module_of(function);
+	const char *name = map && map->l_name ? strrchr(map->l_name, '/') : NULL;
+
+	if (!name)
+		return false;
+	for (; *prefixes; prefixes++) {
+		if (!strncmp(name + 1, *prefixes, strlen(*prefixes)))
+			return true;
+	}
+	return false;
+}
+
+static void find_operators(void)
+{
+	static const char *const runtimes[] = { "libstdc++.so", "libc++.so", "libc++abi.so", NULL };
+
+	/* a missing name makes dlsym allocate its message: do not ask for more when the first is missing */
+	if (!find(&lw_real.op_new[0], "_Znwm")) {
+		(void)dlerror(); /* our failed look-up is not the program's to read */
+		return;
+	}
+	(void)find(&lw_real.op_new[1], "_Znam");
+	(void)find(&lw_real.op_delete[0], "_ZdlPv");
+	(void)find(&lw_real.op_delete[1], "_ZdaPv");
+	lw_real.operators_are_malloc = is_from((const void *)(uintptr_t)lw_real.op_new[0], runtimes);
+	if (find(&lw_real.op_new_aligned[0], "_ZnwmSt11align_val_t") &&
+			find(&lw_real.op_new_aligned[1], "_ZnamSt11align_val_t") &&
+			find(&lw_real.op_delete_aligned[0], "_ZdlPvSt11align_val_t") &&
+			find(&lw_real.op_delete_aligned[1], "_ZdaPvSt11align_val_t"))
+		return;
+	(void)dlerror();
+}
+
+/* Whose malloc the program's own calls reach: the first in the global scope. */
+static bool is_malloc_ours(const char *name)
+{
+	const void *first = dlsym(RTLD_DEFAULT, name);
+
+	return !first || module_of(first) == module_of(&lw_real);
+}
+
+static void find_all(void)
+{
+	(void)find(&lw_real.malloc, "malloc");
+	(void)find(&lw_real.calloc, "calloc");
+	(void)find(&lw_real.realloc, "realloc");
+	(void)find(&lw_real.free, "free");
+	(void)find(&lw_real.memalign, "memalign");
+	(void)find(&lw_real.aligned_alloc, "aligned_alloc");
+	(void)find(&lw_real.posix_memalign, "posix_memalign");
+	(void)find(&lw_real.valloc, "valloc");
+	(void)find(&lw_real.pvalloc, "pvalloc");
+	(void)find(&lw_real.usable_size, "malloc_usable_size");
+	(void)find(&lw_real.dlclose, "dlclose");
+	(void)find(&lw_real.exit_now, "_exit");
+	find_operators();
+	lw_real.is_glibc = module_of((const void *)(uintptr_t)lw_real.malloc) ==
+			   module_of((const void *)(uintptr_t)gnu_get_libc_version);
+	lw_real.is_overridden = !is_malloc_ours("malloc") || !is_malloc_ours("free");
+}
+
+void lw_real_init(void)
+{
+	if (lw_load_acquire(&is_done))
+		return;
+	lw_lock_acquire(&init_lock);
+	if (!is_done && !is_running) { /* running: dlsym allocates in this very thread */
+		is_running = true;
+		find_all();
+		lw_store_release(&is_done, true);
+	}
+	lw_lock_release(&init_lock);
+}

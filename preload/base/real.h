@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * real.h - the next allocator in line, looked up once with dlsym(RTLD_NEXT).
+ *
+ * Each pointer is callable at any time: until the look-up is done it leads to a function that does
+ * it, and, should dlsym itself allocate meanwhile, to the bootstrap arena. Nothing here is tracked.
+ */
+#ifndef LW_BASE_REAL_H
+#define LW_BASE_REAL_H
+
+#include "preload/base/base.h"
+
+struct lw_real {
+	void *(*malloc)(size_t);
+	void *(*calloc)(size_t, size_t);
+	void *(*realloc)(void *, size_t);
+	void (*free)(void *);
+	void *(*memalign)(size_t, size_t);
+	void *(*aligned_alloc)(size_t, size_t);
+	int (*posix_memalign)(void **, size_t, size_t);
+	void *(*valloc)(size_t);
+	void *(*pvalloc)(size_t);
+	size_t (*usable_size)(void *);
+	int (*dlclose)(void *);
+	void (*exit_now)(int) __attribute__((noreturn)); /* _exit */
+
+	/* Operators new and delete of the next library in line; NULL where the global scope has none. */
+	void *(*op_new[2])(size_t);			/* [0] new, [1] new[] */
+	void *(*op_new_aligned[2])(size_t, size_t);
+	void (*op_delete[2])(void *);
+	void (*op_delete_aligned[2])(void *, size_t);
+
+	/* The operators above are libstdc++'s or libc++'s own: new is malloc, delete is free. */
+	bool operators_are_malloc;
+	/* The allocator is glibc's: blocks are at least 32 bytes apart. */
+	bool is_glibc;
+	/* The program's own malloc or free stands before ours: C calls do not reach us. */
+	bool is_overridden;
+};
+
+extern struct lw_real lw_real;
+
+/* Idempotent; any thread; before anything else. Allocates nothing of ours. */
+void lw_real_init(void);
+
+#endif

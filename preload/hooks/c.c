@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * c.c - the C allocation functions, interposed. Each does the real call and tells track; no more.
+ *
+ * Built with frame pointers, so that LW_CALLER finds the caller in one load. An allocation is
+ * recorded after it succeeded, a block forgotten before it is released. Aliases of one function are
+ * separate functions on purpose: a program may compare their addresses.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "preload/base/early.h"
+#include "preload/base/real.h"
+#include "preload/base/sys_x86_64.h"
+#include "preload/live/report.h"
+#include "preload/record/sites.h"
+#include "preload/record/track.h"
+#include "preload/unwind/modules.h"
+
+#define FRAME()                                                                                    \
+	struct lw_frame frame;                                                                     \
+	LW_CALLER(frame.pc, frame.sp, frame.fp)
+
+void *reallocarray(void *ptr, size_t nr, size_t bytes);
+void *memalign(size_t align, size_t bytes);
+void *valloc(size_t bytes);
+void *pvalloc(size_t bytes);
+size_t malloc_usable_size(void *ptr);
+void cfree(void *ptr);
+int dlclose(void *handle);
+void _exit(int status) __attribute__((noreturn));
+
+LW_INLINE void *record(void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+{
+	if (LW_LIKELY(ptr) && !lw_early_owns(ptr))
+		lw_track_alloc(ptr, bytes, kind, frame);
+	return ptr;
+}
+
+LW_EXPORT void *malloc(size_t bytes)
+{
+	FRAME();
+	return record(lw_real.malloc(bytes), bytes, LW_KIND_MALLOC, &frame);
+}
+
+LW_EXPORT void *calloc(size_t nr, size_t bytes)
+{
+	FRAME();
+	return record(lw_real.calloc(nr, bytes), nr * bytes, LW_KIND_CALLOC, &frame);
+}
+
+LW_EXPORT void free(void *ptr)
+{
+	FRAME();
+	if (!ptr)
+		return;
+	if (lw_early_owns(ptr)) {
+		lw_early_free(ptr);
+		return;
+	}
+	lw_track_free(ptr, LW_KIND_FREE, &frame);
+	lw_real.free(ptr);
+}
+
+LW_EXPORT void cfree(void *ptr)
+{
+	FRAME();
+	if (!ptr || lw_early_owns(ptr))
+		return;
+	lw_track_free(ptr, LW_KIND_FREE, &frame);
+	lw_real.free(ptr);
+}
+
+#ifdef LW_HAS_FREE_SIZED
+void free_sized(void *ptr, size_t bytes);
+void free_aligned_sized(void *ptr, size_t align, size_t bytes);
+
+LW_EXPORT void free_sized(void *ptr, size_t bytes)
+{
+	FRAME();
+	(void)bytes;
+	if (!ptr || lw_early_owns(ptr))
+		return;
+	lw_track_free(ptr, LW_KIND_FREE, &frame);
+	lw_real.free(ptr);
+}
+
+LW_EXPORT void free_aligned_sized(void *ptr, size_t align, size_t bytes)
+{
+	FRAME();
+	(void)align;
+	(void)bytes;
+	if (!ptr || lw_early_owns(ptr))
+		return;
+	lw_track_free(ptr, LW_KIND_FREE, &frame);
+	lw_real.free(ptr);
+}
+#endif
+
+/* A block of the bootstrap arena moves to the real allocator. */
+static void *move_early(void *ptr, size_t bytes)
+{
+	size_t kept = lw_early_usable_size(ptr);
+	void *moved = lw_real.malloc(bytes);
+
+	if (moved)
+		__builtin_memcpy(moved, ptr, kept < bytes ? kept : bytes);
+	return moved;
+}
+
+LW_INLINE void *resize(void *ptr, size_t bytes, const struct lw_frame *frame)
+{
+	struct lw_block block;
+	bool is_tracked;
+	void *moved;
+
+	if (LW_UNLIKELY(lw_early_owns(ptr)))
+		return record(move_early(ptr, bytes), bytes, LW_KIND_REALLOC, frame);
+	is_tracked = ptr && lw_track_detach(ptr, frame, &block);
+	moved = lw_real.realloc(ptr, bytes);
+	if (LW_UNLIKELY(!moved && bytes)) {
+		if (is_tracked)
+			lw_track_reattach(ptr, &block);
+		return NULL;
+	}
+	if (is_tracked)
+		lw_track_forget(&block);
+	return record(moved, bytes, LW_KIND_REALLOC, frame);
+}
+
+LW_EXPORT void *realloc(void *ptr, size_t bytes)
+{
+	FRAME();
+	return resize(ptr, bytes, &frame);
+}
+
+LW_EXPORT void *reallocarray(void *ptr, size_t nr, size_t bytes)
+{
+	size_t product;
+
+	FRAME();
+	if (__builtin_mul_overflow(nr, bytes, &product)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return resize(ptr, product, &frame);
+}
+
+LW_EXPORT void *memalign(size_t align, size_t bytes)
+{
+	FRAME();
+	return record(lw_real.memalign(align, bytes), bytes, LW_KIND_ALIGNED, &frame);
+}
+
+LW_EXPORT void *aligned_alloc(size_t align, size_t bytes)
+{
+	FRAME();
+	return record(lw_real.aligned_alloc(align, bytes), bytes, LW_KIND_ALIGNED, &frame);
+}
+
+LW_EXPORT int posix_memalign(void **out, size_t align, size_t bytes)
+{
+	int error;
+
+	FRAME();
+	error = lw_real.posix_memalign(out, align, bytes);
+	if (!error)
+		(void)record(*out, bytes, LW_KIND_ALIGNED, &frame);
+	return error;
+}
+
+LW_EXPORT void *valloc(size_t bytes)
+{
+	FRAME();
+	return record(lw_real.valloc(bytes), bytes, LW_KIND_ALIGNED, &frame);
+}
+
+LW_EXPORT void *pvalloc(size_t bytes)
+{
+	FRAME();
+	return record(lw_real.pvalloc(bytes), bytes, LW_KIND_ALIGNED, &frame);
+}
+
+LW_EXPORT size_t malloc_usable_size(void *ptr)
+{
+	return lw_early_owns(ptr) ? lw_early_usable_size(ptr) : lw_real.usable_size(ptr);
+}
+
+LW_EXPORT int dlclose(void *handle)
+{
+	int result;
+
+	lw_modules_unload_begin();
+	result = lw_real.dlclose(handle);
+	lw_modules_unload_end(lw_sites_retire);
+	return result;
+}
+
+LW_EXPORT void _exit(int status)
+{
+	lw_real.exit_now(lw_report_end(LW_END__EXIT, status));
+}
+
+LW_EXPORT void _Exit(int status)
+{
+	lw_real.exit_now(lw_report_end(LW_END__EXIT, status));
+}

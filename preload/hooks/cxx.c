@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cxx.c - all forms of operator new and delete, interposed from C under their mangled names.
+ *
+ * Where the next operators in line are libstdc++'s or libc++'s own, new is malloc and delete is
+ * free, and the real malloc and free are called directly; only when memory runs out is the real
+ * operator called, because new_handler and bad_alloc are its business. It runs with the gate open,
+ * so whatever leaves it (an exception, a siglongjmp out of new_handler) leaves nothing behind.
+ * Other operators (an allocator's, or a library's of the program) are always called.
+ *
+ * A C program may load a C++ plugin with RTLD_LOCAL: then the global scope has no operator new.
+ * Memory comes from malloc, and when it runs out the operator of the caller's own library throws.
+ * It is looked up each time: a remembered pointer would outlive the library.
+ */
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+#include "preload/base/early.h"
+#include "preload/base/real.h"
+#include "preload/base/sys_x86_64.h"
+#include "preload/record/track.h"
+
+enum { SCALAR, ARRAY };
+
+static const enum lw_kind new_kinds[] = { LW_KIND_NEW, LW_KIND_NEW_ARRAY };
+static const enum lw_kind delete_kinds[] = { LW_KIND_DELETE, LW_KIND_DELETE_ARRAY };
+
+/* The operator that the caller's own library would have used without us, or NULL. */
+static void *find_callers(const struct lw_frame *frame, const char *name)
+{
+	struct dl_find_object caller, found;
+	void *function;
+
+	if (_dl_find_object((void *)frame->pc, &caller))
+		return NULL;
+	function = dlsym(caller.dlfo_link_map, name);
+	if (!function || _dl_find_object(function, &found))
+		return NULL;
+	/* not ourselves again */
+	return (uintptr_t)found.dlfo_map_start <= (uintptr_t)&lw_real &&
+			       (uintptr_t)&lw_real < (uintptr_t)found.dlfo_map_end ? NULL : function;
+}
+
+/* Memory ran out: new_handler and bad_alloc are the real operator's. May not return. */
+static LW_COLD void *fail_new(size_t bytes, int shape, const struct lw_frame *frame)
+{
+	static const char *const names[] = { "_Znwm", "_Znam" };
+	void *(*op)(size_t) = lw_real.op_new[shape];
+	void *found;
+
+	if (!op) {
+		found = find_callers(frame, names[shape]);
+		memcpy(&op, &found, sizeof(op));
+	}
+	return op ? op(bytes) : NULL;
+}
+
+static LW_COLD void *fail_new_aligned(size_t bytes, size_t align, int shape, const struct lw_frame *frame)
+{
+	static const char *const names[] = { "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t" };
+	void *(*op)(size_t, size_t) = lw_real.op_new_aligned[shape];
+	void *found;
+
+	if (!op) {
+		found = find_callers(frame, names[shape]);
+		memcpy(&op, &found, sizeof(op));
+	}
+	return op ? op(bytes, align) : NULL;
+}
+
+/* The nothrow forms: the real one asks new_handler and catches what is thrown. */
+static LW_COLD void *fail_new_nothrow(size_t bytes, const void *tag, int shape, const struct lw_frame *frame)
+{
+	static const char *const names[] = { "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t" };
+	void *(*op)(size_t, const void *);
+	void *found = lw_real.op_new[shape] ? dlsym(RTLD_NEXT, names[shape])
+					    : find_callers(frame, names[shape]);
+
+	memcpy(&op, &found, sizeof(op));
+	return op ? op(bytes, tag) : NULL;
+}
+
+static LW_COLD void *fail_new_aligned_nothrow(size_t bytes, size_t align, const void *tag, int shape,
+		const struct lw_frame *frame)
+{
+	static const char *const names[] = { "_ZnwmSt11align_val_tRKSt9nothrow_t",
+		"_ZnamSt11align_val_tRKSt9nothrow_t" };
+	void *(*op)(size_t, size_t, const void *);
+	void *found = lw_real.op_new[shape] ? dlsym(RTLD_NEXT, names[shape])
+					    : find_callers(frame, names[shape]);
+
+	memcpy(&op, &found, sizeof(op));
+	return op ? op(bytes, align, tag) : NULL;
+}
+
+LW_INLINE bool is_plain(int shape)
+{
+	return lw_real.operators_are_malloc || !lw_real.op_new[shape];
+}
+
+LW_INLINE void *record(void *ptr, size_t bytes, int shape, const struct lw_frame *frame)
+{
+	if (LW_LIKELY(ptr) && !lw_early_owns(ptr))
+		lw_track_alloc(ptr, bytes, new_kinds[shape], frame);
+	return ptr;
+}
+
+/* The block came from a foreign operator, which may have passed through our malloc on its way. */
+static void *record_outer(void *ptr, size_t bytes, int shape, const struct lw_frame *frame)
+{
+	if (ptr)
+		lw_track_undo(ptr);
+	return record(ptr, bytes, shape, frame);
+}
+
+LW_INLINE void *allocate(size_t bytes, int shape, const struct lw_frame *frame)
+{
+	void *ptr;
+
+	lw_real_init();
+	if (LW_LIKELY(is_plain(shape))) {
+		ptr = lw_real.malloc(bytes ? bytes : 1);
+		if (LW_LIKELY(ptr))
+			return record(ptr, bytes, shape, frame);
+	}
+	return record_outer(fail_new(bytes, shape, frame), bytes, shape, frame);
+}
+
+LW_INLINE void *allocate_nothrow(size_t bytes, const void *tag, int shape, const struct lw_frame *frame)
+{
+	void *ptr;
+
+	lw_real_init();
+	if (LW_LIKELY(is_plain(shape))) {
+		ptr = lw_real.malloc(bytes ? bytes : 1);
+		if (LW_LIKELY(ptr))
+			return record(ptr, bytes, shape, frame);
+	}
+	return record_outer(fail_new_nothrow(bytes, tag, shape, frame), bytes, shape, frame);
+}
+
+/* As libstdc++ does it: aligned_alloc of the size rounded up to the alignment. */
+LW_INLINE void *try_aligned(size_t bytes, size_t align)
+{
+	size_t whole = bytes ? bytes : 1;
+
+	if (!align || align & (align - 1) || whole > SIZE_MAX - align)
+		return NULL;
+	if (align < sizeof(void *))
+		align = sizeof(void *);
+	return lw_real.aligned_alloc(align, LW_ALIGN_UP(whole, align));
+}
+
+LW_INLINE void *allocate_aligned(size_t bytes, size_t align, int shape, const struct lw_frame *frame)
+{
+	void *ptr;
+
+	lw_real_init();
+	if (LW_LIKELY(is_plain(shape))) {
+		ptr = try_aligned(bytes, align);
+		if (LW_LIKELY(ptr))
+			return record(ptr, bytes, shape, frame);
+	}
+	return record_outer(fail_new_aligned(bytes, align, shape, frame), bytes, shape, frame);
+}
+
+LW_INLINE void *allocate_aligned_nothrow(size_t bytes, size_t align, const void *tag, int shape,
+		const struct lw_frame *frame)
+{
+	void *ptr;
+
+	lw_real_init();
+	if (LW_LIKELY(is_plain(shape))) {
+		ptr = try_aligned(bytes, align);
+		if (LW_LIKELY(ptr))
+			return record(ptr, bytes, shape, frame);
+	}
+	return record_outer(fail_new_aligned_nothrow(bytes, align, tag, shape, frame), bytes, shape, frame);
+}
+
+LW_INLINE void release(void *ptr, int shape, const struct lw_frame *frame)
+{
+	if (!ptr || lw_early_owns(ptr))
+		return;
+	lw_track_free(ptr, delete_kinds[shape], frame);
+	if (LW_LIKELY(lw_real.operators_are_malloc || !lw_real.op_delete[shape]))
+		lw_real.free(ptr);
+	else
+		lw_real.op_delete[shape](ptr);
+}
+
+LW_INLINE void release_aligned(void *ptr, size_t align, int shape, const struct lw_frame *frame)
+{
+	if (!ptr || lw_early_owns(ptr))
+		return;
+	lw_track_free(ptr, delete_kinds[shape], frame);
+	if (LW_LIKELY(lw_real.operators_are_malloc || !lw_real.op_delete_aligned[shape]))
+		lw_real.free(ptr);
+	else
+		lw_real.op_delete_aligned[shape](ptr, align);
+}
+
+/* One definition a form: prototype, then the body with the caller's frame at hand. */
+#define HOOK(type, name, parameters, ...)                                                          \
+	type name parameters;                                                                      \
+	LW_EXPORT type name parameters                                                             \
+	{                                                                                          \
+		struct lw_frame frame;                                                             \
+		LW_CALLER(frame.pc, frame.sp, frame.fp);                                           \
+		__VA_ARGS__;                                                                       \
+	}
+
+HOOK(void *, _Znwm, (size_t n), return allocate(n, SCALAR, &frame))
+HOOK(void *, _Znam, (size_t n), return allocate(n, ARRAY, &frame))
+HOOK(void *, _ZnwmRKSt9nothrow_t, (size_t n, const void *tag),
+		return allocate_nothrow(n, tag, SCALAR, &frame))
+HOOK(void *, _ZnamRKSt9nothrow_t, (size_t n, const void *tag),
+		return allocate_nothrow(n, tag, ARRAY, &frame))
+HOOK(void *, _ZnwmSt11align_val_t, (size_t n, size_t align),
+		return allocate_aligned(n, align, SCALAR, &frame))
+HOOK(void *, _ZnamSt11align_val_t, (size_t n, size_t align),
+		return allocate_aligned(n, align, ARRAY, &frame))
+HOOK(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, (size_t n, size_t align, const void *tag),
+		return allocate_aligned_nothrow(n, align, tag, SCALAR, &frame))
+HOOK(void *, _ZnamSt11align_val_tRKSt9nothrow_t, (size_t n, size_t align, const void *tag),
+		return allocate_aligned_nothrow(n, align, tag, ARRAY, &frame))
+
+HOOK(void, _ZdlPv, (void *ptr), release(ptr, SCALAR, &frame))
+HOOK(void, _ZdaPv, (void *ptr), release(ptr, ARRAY, &frame))
+HOOK(void, _ZdlPvm, (void *ptr, size_t n), (void)n; release(ptr, SCALAR, &frame))
+HOOK(void, _ZdaPvm, (void *ptr, size_t n), (void)n; release(ptr, ARRAY, &frame))
+HOOK(void, _ZdlPvRKSt9nothrow_t, (void *ptr, const void *tag), (void)tag; release(ptr, SCALAR, &frame))
+HOOK(void, _ZdaPvRKSt9nothrow_t, (void *ptr, const void *tag), (void)tag; release(ptr, ARRAY, &frame))
+HOOK(void, _ZdlPvSt11align_val_t, (void *ptr, size_t align), release_aligned(ptr, align, SCALAR, &frame))
+HOOK(void, _ZdaPvSt11align_val_t, (void *ptr, size_t align), release_aligned(ptr, align, ARRAY, &frame))
+HOOK(void, _ZdlPvmSt11align_val_t, (void *ptr, size_t n, size_t align),
+		(void)n; release_aligned(ptr, align, SCALAR, &frame))
+HOOK(void, _ZdaPvmSt11align_val_t, (void *ptr, size_t n, size_t align),
+		(void)n; release_aligned(ptr, align, ARRAY, &frame))
+HOOK(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t align, const void *tag),
+		(void)tag; release_aligned(ptr, align, SCALAR, &frame))
+HOOK(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t align, const void *tag),
+		(void)tag; release_aligned(ptr, align, ARRAY, &frame))

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * init.c - coming up and going down; the only file that knows the order.
+ *
+ * The first hook brings us up, whoever it is for: .preinit_array code, a constructor of an earlier
+ * library, the loader. Our constructor only makes sure that it has happened by main, and does what
+ * must not be done inside a hook: registering handlers. The report is made after the last destructor of the last
+ * library: our own destructor runs too early for that, so it registers one more handler, which
+ * glibc runs after all of _dl_fini.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload/base/hot.h"
+#include "preload/base/log.h"
+#include "preload/base/mem.h"
+#include "preload/base/real.h"
+#include "preload/base/sys.h"
+#include "preload/live/report.h"
+#include "preload/live/spawn.h"
+#include "preload/record/blocks.h"
+#include "preload/record/sites.h"
+#include "preload/record/threads.h"
+#include "preload/record/track.h"
+#include "preload/share/box.h"
+#include "preload/share/process.h"
+#include "preload/unwind/modules.h"
+
+#include <sys/mman.h>
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+/* The program's own settings and suppressions, if it exports any. */
+extern const char *leakwatch_default_options(void) __attribute__((weak));
+extern const char *leakwatch_default_suppressions(void) __attribute__((weak));
+extern const char *__lsan_default_suppressions(void) __attribute__((weak));
+extern void __asan_init(void) __attribute__((weak));
+extern int __cxa_atexit(void (*function)(void *), void *argument, void *dso);
+
+static struct lw_options options;
+static uint32_t is_going_up;
+
+static void append(char *text, size_t text_bytes, const char *more)
+{
+	size_t used = strlen(text);
+
+	if (used + strlen(more) + 1 < text_bytes)
+		stpcpy(text + used, more);
+}
+
+/* A relative path means the folder the program was started in, not the one it ends in. */
+static void append_absolute(char *text, const char *key, const char *path)
+{
+	char cwd[LW_OPTION_PATH_BYTES];
+
+	if (!path[0] || path[0] == '/' || lw_syscall(SYS_getcwd, cwd, sizeof(cwd)) < 2 || cwd[0] != '/')
+		return;
+	append(text, LW_OPTIONS_BYTES, ":");
+	append(text, LW_OPTIONS_BYTES, key);
+	append(text, LW_OPTIONS_BYTES, "='");
+	append(text, LW_OPTIONS_BYTES, cwd);
+	append(text, LW_OPTIONS_BYTES, "/");
+	append(text, LW_OPTIONS_BYTES, path);
+	append(text, LW_OPTIONS_BYTES, "'");
+}
+
+/* The settings in force, and the text of them that the reporter will parse again. */
+static void read_options(char text[LW_OPTIONS_BYTES])
+{
+	const char *own = leakwatch_default_options ? leakwatch_default_options() : NULL;
+	const char *given = lw_process_env("LEAKWATCH_OPTIONS");
+	struct lw_options silent;
+
+	lw_options_init(&options);
+	if (own) {
+		lw_options_parse(&options, own, "leakwatch_default_options", lw_log_line, NULL);
+		append(text, LW_OPTIONS_BYTES, own);
+		append(text, LW_OPTIONS_BYTES, ":");
+	}
+	if (given) {
+		lw_options_parse(&options, given, "LEAKWATCH_OPTIONS", lw_log_line, NULL);
+		append(text, LW_OPTIONS_BYTES, given);
+	}
+	silent = options;
+	append_absolute(text, "json", silent.json);
+	append_absolute(text, "log_path", silent.log_path);
+	append_absolute(text, "suppressions", silent.suppressions);
+}
+
+static void keep_suppressions(void)
+{
+	const char *own = NULL;
+	size_t bytes;
+
+	if (leakwatch_default_suppressions)
+		own = leakwatch_default_suppressions();
+	else if (__lsan_default_suppressions)
+		own = __lsan_default_suppressions();
+	if (!own)
+		return;
+	bytes = strnlen(own, LW_SUPPRESSIONS_BYTES - 1);
+	memcpy(lw_box->suppressions, own, bytes);
+	lw_box->suppressions_bytes = (uint32_t)bytes;
+}
+
+static const char *program_name(void)
+{
+	const char *slash = strrchr(lw_box->exe, '/');
+
+	return slash ? slash + 1 : lw_box->exe;
+}
+
+static bool bring_up_tables(int *refusal)
+{
+	if (options.max_sites > LW_MAX_BLOCK_SITES)
+		options.max_sites = LW_MAX_BLOCK_SITES;
+	if (!lw_box_create(&options, refusal))
+		return false;
+	return lw_sites_init() && lw_blocks_init(lw_real.is_glibc && !lw_real.is_overridden ? 5 : 4);
+}
+
+static void help_line(void *context, const char *line)
+{
+	lw_log_line(context, line);
+}
+
+static bool refuse(enum lw_log_cause cause, const char *why)
+{
+	(void)lw_log_once(cause, "%s; this program runs untracked", why);
+	lw_track_stop();
+	return false;
+}
+
+static bool go_up(void)
+{
+	static char text[LW_OPTIONS_BYTES];
+	int refusal = 0;
+
+	if (lw_process_aux(AT_SECURE)) { /* a setuid program: nothing of its environment is for us */
+		lw_track_stop();
+		return false;
+	}
+	lw_log_init();
+	lw_real_init();
+	if (__asan_init)
+		return refuse(LW_LOG_ASIDE, "the program is built with AddressSanitizer, which has its own malloc");
+	read_options(text);
+	if (!bring_up_tables(&refusal))
+		return refuse(LW_LOG_NO_MEMORY, "no memory for our tables");
+	stpcpy(lw_box->options, text);
+	lw_box->options_bytes = (uint32_t)strlen(text);
+	if (options.help && lw_box->flags & LW_REGION_ROOT)
+		lw_options_help(help_line, NULL);
+	if (lw_options_follows(&options, program_name()))
+		lw_box->flags |= LW_REGION_WATCHED;
+	keep_suppressions();
+	if (options.verbose && refusal)
+		lw_log("no shared memory (error %d): this process cannot be seen from outside", -refusal);
+	if (options.verbose && lw_real.is_overridden)
+		lw_log("the program has its own malloc: only operator new is seen");
+	lw_spawn_init(options.programs);
+	lw_report_init(&options);
+	lw_threads_init();
+	lw_hot.depth = options.depth;
+	lw_hot.chunks = (uint8_t *)lw_box + lw_box->chunks.off;
+	lw_hot.start_ns = lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE);
+	lw_box->granule_bytes = 1u << lw_hot.granule_shift;
+	(void)lw_syscall(SYS_madvise, &lw_hot_page, sizeof(lw_hot_page), MADV_WIPEONFORK);
+	lw_track_start();
+	return true;
+}
+
+bool lw_bring_up(void)
+{
+	uint32_t nobody = 0;
+
+	/* a second thread, this early, passes untracked rather than wait for the first */
+	if (!__atomic_compare_exchange_n(&is_going_up, &nobody, 1, false, __ATOMIC_ACQ_REL,
+			__ATOMIC_ACQUIRE))
+		return false;
+	return go_up();
+}
+
+void lw_child_started(void)
+{
+	if (lw_options_follows(&options, program_name()))
+		lw_box->flags |= LW_REGION_WATCHED;
+}
+
+static void before_fork(void) LW_NO_LOCK_CHECK
+{
+	lw_lock_acquire(&lw_sites_lock);
+}
+
+static void after_fork(void) LW_NO_LOCK_CHECK
+{
+	lw_lock_release(&lw_sites_lock);
+}
+
+static void after_fork_in_child(void)
+{
+	lw_lock_reset(&lw_sites_lock);
+}
+
+static void at_quick_end(void)
+{
+	(void)lw_report_end(LW_END_QUICK_EXIT, -1);
+}
+
+/* exit's last handler. exit keeps its status to itself, so a status of our own means to leave here. */
+static void at_end(void *unused)
+{
+	int status = lw_report_end(LW_END_EXIT, -1);
+
+	(void)unused;
+	if (status == -1)
+		return;
+	(void)fflush(NULL);
+	lw_real.exit_now(status);
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	int saved_errno = errno;
+
+	if (lw_track_enter())
+		lw_track_leave();
+	if (lw_track_is_on()) {
+		(void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
+		(void)at_quick_exit(at_quick_end);
+	}
+	errno = saved_errno;
+}
+
+__attribute__((destructor)) static void end(void)
+{
+	if (lw_track_is_on())
+		(void)__cxa_atexit(at_end, NULL, NULL);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * raw.c - the report of last resort; see raw.h.
+ *
+ * Sites come in the order of their ids, not sorted: sorting needs room. The form of a frame is the
+ * sanitizers', with the function left out, so that addr2line and scripts can go on from there.
+ */
+#include "preload/live/raw.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "preload/base/log.h"
+#include "preload/base/sys.h"
+#include "preload/record/sites.h"
+#include "preload/share/box.h"
+#include "preload/share/emit.h"
+
+enum { LINE_BYTES = 1400 };
+
+static const char *const kind_names[LW_NR_KINDS] = { "unknown", "malloc", "calloc", "realloc", "aligned",
+	"new", "new[]", "free", "realloc", "delete", "delete[]" };
+
+/* -1: stderr, through the log, which looks whether it is still the file it was. */
+static void say(int fd, const char *text, int nr_bytes)
+{
+	if (nr_bytes <= 0)
+		return;
+	if (nr_bytes >= LINE_BYTES)
+		nr_bytes = LINE_BYTES - 1;
+	if (fd < 0)
+		(void)lw_log_text(text, (size_t)nr_bytes);
+	else
+		(void)lw_sys_write(fd, text, (size_t)nr_bytes);
+}
+
+static void say_frames(int fd, uint32_t id)
+{
+	const struct lw_site *site = lw_box_site(id);
+	const uint64_t *pcs = lw_sites_pcs(id);
+	const uint16_t *modules = (const uint16_t *)(pcs + site->nr_frames);
+	char line[LINE_BYTES];
+
+	for (uint32_t i = 0; i < site->nr_frames; i++) {
+		const struct lw_module *module;
+
+		if (modules[i] >= lw_load(&lw_box->nr_modules)) {
+			say(fd, line, snprintf(line, sizeof(line), "    #%u 0x%llx\n", i,
+					(unsigned long long)pcs[i]));
+			continue;
+		}
+		module = lw_box_module(modules[i]);
+		say(fd, line, snprintf(line, sizeof(line), "    #%u 0x%llx (%.*s+0x%llx)\n", i,
+				(unsigned long long)pcs[i], (int)module->path_bytes,
+				(const char *)lw_box_pool(module->path_off),
+				(unsigned long long)(pcs[i] - module->base)));
+	}
+}
+
+/* The file named by log_path, new or our own; -1: stderr. */
+static int open_log(const struct lw_options *options)
+{
+	const char *slash = strrchr(lw_box->exe, '/');
+	struct lw_options_names names = {
+		.pid = lw_box->pid,
+		.program = slash ? slash + 1 : lw_box->exe,
+		.host = "localhost",
+		.time_s = lw_box->started_real_ns / 1000000000,
+	};
+	char path[LW_OPTION_PATH_BYTES];
+	int fd;
+
+	if (!options->log_path[0] || !lw_options_expand(path, sizeof(path), options->log_path, &names))
+		return -1;
+	fd = (int)lw_syscall(SYS_openat, AT_FDCWD, path,
+			O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd;
+}
+
+void lw_raw_report(const struct lw_options *options, struct lw_report_done *done)
+{
+	bool may_use_stderr = lw_box->flags & (LW_REGION_ROOT | LW_REGION_WATCHED);
+	uint32_t nr_sites = lw_load_acquire(&lw_box->nr_sites);
+	char line[LINE_BYTES];
+	int fd = open_log(options);
+
+	*done = (struct lw_report_done){ .nr_mismatches = lw_load(&lw_box->nr_events) };
+	if (fd < 0 && !may_use_stderr)
+		return;
+	say(fd, line, snprintf(line, sizeof(line),
+			"leakwatch: leakwatch-snapshot is missing or did not start: raw report of pid %d\n",
+			lw_box->pid));
+	for (uint32_t id = 0; id < nr_sites; id++) {
+		struct lw_count count = lw_emit_site_count(lw_box, lw_box->total_bytes, id);
+		uint64_t blocks = count.alloc_blocks - count.freed_blocks;
+
+		if (!blocks || (int64_t)blocks < 0)
+			continue;
+		done->leaked_blocks += blocks;
+		done->leaked_bytes += count.alloc_bytes - count.freed_bytes;
+		say(fd, line, snprintf(line, sizeof(line), "%llu byte(s) in %llu block(s) by %s not freed:\n",
+				(unsigned long long)(count.alloc_bytes - count.freed_bytes),
+				(unsigned long long)blocks,
+				kind_names[lw_box_site(id)->kind < LW_NR_KINDS ? lw_box_site(id)->kind : 0]));
+		say_frames(fd, id);
+	}
+	say(fd, line, snprintf(line, sizeof(line),
+			"SUMMARY: LeakWatch: %llu byte(s) leaked in %llu allocation(s).\n",
+			(unsigned long long)done->leaked_bytes, (unsigned long long)done->leaked_blocks));
+	if (fd >= 0)
+		lw_sys_close(fd);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * raw.h - the report of last resort: module+offset lines by write(2) alone, when leakwatch-snapshot
+ * is missing or cannot be started. Allocates nothing; goes to log_path, else to stderr where that is ours.
+ */
+#ifndef LW_LIVE_RAW_H
+#define LW_LIVE_RAW_H
+
+#include "preload/share/options.h"
+#include "preload/share/report.h"
+
+/* Fills done with what was leaked. */
+void lw_raw_report(const struct lw_options *options, struct lw_report_done *done);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* spawn.c - orphans by raw clone and exec; see spawn.h. */
+#include "preload/live/spawn.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "preload/base/sys.h"
+#include "preload/share/process.h"
+
+enum { MAX_ENV = 512, KERNEL_SIGSET_BYTES = 8, ANY_CHILD = 0x40000000 /* __WALL */ };
+
+static char library_dir[LW_SPAWN_PATH_BYTES];
+static const char *programs_dir = "";
+
+void lw_spawn_init(const char *programs)
+{
+	struct dl_find_object self;
+	const char *name, *slash;
+	long used = 0;
+
+	programs_dir = programs;
+	library_dir[0] = 0;
+	if (_dl_find_object(library_dir, &self) || !self.dlfo_link_map->l_name)
+		return;
+	name = self.dlfo_link_map->l_name;
+	slash = strrchr(name, '/');
+	if (!slash || (size_t)(slash - name) >= sizeof(library_dir) / 2)
+		return;
+	if (name[0] != '/') {
+		used = lw_syscall(SYS_getcwd, library_dir, sizeof(library_dir) / 2);
+		if (used < 1)
+			return;
+		library_dir[used - 1] = '/';
+	}
+	memcpy(library_dir + used, name, (size_t)(slash - name));
+	library_dir[used + (slash - name)] = 0;
+}
+
+static bool try_path(char *out, size_t out_bytes, const char *dir, const char *below, const char *name)
+{
+	if (!dir[0] || strlen(dir) + strlen(below) + strlen(name) + 2 > out_bytes)
+		return false;
+	stpcpy(stpcpy(stpcpy(stpcpy(out, dir), below), "/"), name);
+	return lw_syscall(SYS_faccessat, AT_FDCWD, out, 1 /* X_OK */) == 0;
+}
+
+bool lw_spawn_find(const char *name, char *out, size_t out_bytes)
+{
+	const char *room = strrchr(name, '-'); /* leakwatch-cleaner: cleaner/ of the build tree */
+	char below[64];
+
+	if (programs_dir[0])
+		return try_path(out, out_bytes, programs_dir, "", name);
+	stpcpy(stpcpy(below, "/../"), room ? room + 1 : "");
+	return try_path(out, out_bytes, library_dir, "", name) ||
+	       try_path(out, out_bytes, library_dir, below, name) ||
+	       try_path(out, out_bytes, LW_LIBEXECDIR, "", name) ||
+	       try_path(out, out_bytes, LW_BINDIR, "", name);
+}
+
+/* What the orphan must not inherit: preloads, library paths of the target, our own settings. */
+static bool is_for_orphan(const char *entry)
+{
+	return strncmp(entry, "LD_", 3) && strncmp(entry, "LEAKWATCH_OPTIONS=", 18) &&
+	       strncmp(entry, "MALLOC_", 7) && strncmp(entry, "GLIBC_TUNABLES=", 15);
+}
+
+static void raise_limits(void)
+{
+	static const int limits[] = { RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_STACK };
+	struct rlimit limit;
+
+	for (size_t i = 0; i < LW_ARRAY_LENGTH(limits); i++) {
+		if (lw_syscall(SYS_prlimit64, 0, limits[i], 0, &limit) < 0)
+			continue;
+		limit.rlim_cur = limit.rlim_max;
+		(void)lw_syscall(SYS_prlimit64, 0, limits[i], &limit, 0);
+	}
+}
+
+/* Closes every descriptor from first to last, where the kernel knows how. */
+static void close_all(unsigned first, unsigned last)
+{
+	if (first <= last)
+		(void)lw_syscall(SYS_close_range, first, last, 0);
+}
+
+struct orphan {
+	const char *const *argv;
+	const char *const *env;
+	int keep_fd;
+	bool keep_stderr;
+	volatile int pid, error;
+};
+
+/* In the orphan, which shares the target's memory: raw system calls, no return. */
+static __attribute__((noreturn)) void run(struct orphan *orphan)
+{
+	unsigned keep = (unsigned)orphan->keep_fd;
+
+	(void)lw_syscall(SYS_setsid, 0);
+	close_all(0, 1);
+	if (!orphan->keep_stderr)
+		lw_sys_close(2);
+	if (orphan->keep_fd >= 3) {
+		close_all(3, keep - 1);
+		close_all(keep + 1, ~0u);
+		(void)lw_syscall(SYS_fcntl, keep, F_SETFD, 0);
+	} else {
+		close_all(3, ~0u);
+	}
+	raise_limits();
+	orphan->error = (int)lw_syscall(SYS_execve, orphan->argv[0], orphan->argv, orphan->env);
+	for (;;)
+		(void)lw_syscall(SYS_exit, 127);
+}
+
+/* vfork without its C wrapper: the child runs on this stack, below this frame, until it is gone. */
+static int clone_suspended(void)
+{
+	return (int)lw_syscall(SYS_clone, CLONE_VM | CLONE_VFORK, 0, 0, 0, 0);
+}
+
+static __attribute__((noreturn, noinline)) void run_between(struct orphan *orphan)
+{
+	int pid = clone_suspended();
+
+	if (pid == 0)
+		run(orphan);
+	orphan->pid = pid;
+	for (;;)
+		(void)lw_syscall(SYS_exit, 0);
+}
+
+static __attribute__((noinline)) int start(struct orphan *orphan)
+{
+	int between = clone_suspended();
+
+	if (between == 0)
+		run_between(orphan);
+	if (between < 0)
+		return between;
+	while (lw_syscall(SYS_wait4, between, 0, ANY_CHILD, 0) == -EINTR)
+		;
+	if (orphan->pid < 0)
+		return orphan->pid;
+	return orphan->error ? orphan->error : orphan->pid;
+}
+
+int lw_spawn(const char *const *argv, int keep_fd, bool keep_stderr)
+{
+	const char *env[MAX_ENV + 1], *entry;
+	struct orphan orphan = { argv, env, keep_fd, keep_stderr, 0, 0 };
+	uint64_t all = ~UINT64_C(0), before = 0;
+	size_t nr_env = 0;
+	int pid;
+
+	for (size_t i = 0; nr_env < MAX_ENV && (entry = lw_process_env_at(i)); i++) {
+		if (is_for_orphan(entry))
+			env[nr_env++] = entry;
+	}
+	env[nr_env] = NULL;
+	(void)lw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, KERNEL_SIGSET_BYTES);
+	pid = start(&orphan);
+	(void)lw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, KERNEL_SIGSET_BYTES);
+	return pid;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spawn.h - starting one of our own programs from inside the target, as an orphan.
+ *
+ * Two raw clones that share memory and suspend the caller, then exec: no page tables are copied, no
+ * atfork handler runs, no SIGCHLD is sent, and the target's wait() never sees a child. The new process has all
+ * signals blocked (it unblocks them itself), every descriptor closed but those named, its soft
+ * limits raised to the hard ones, and an environment without LD_* and without our options.
+ */
+#ifndef LW_LIVE_SPAWN_H
+#define LW_LIVE_SPAWN_H
+
+#include "preload/base/base.h"
+
+enum { LW_SPAWN_PATH_BYTES = 2048 };
+
+/* Remembers where our programs are looked for: `programs`, beside the library, the build tree, the prefix. */
+void lw_spawn_init(const char *programs);
+
+/* The path of one of our programs; false: it is not there. */
+bool lw_spawn_find(const char *name, char *out, size_t out_bytes);
+
+/*
+ * argv[0] is the path. keep_fd (or -1) stays open under its number, as does descriptor 2 if
+ * keep_stderr. Returns the pid of the orphan, or -errno when it could not be started.
+ */
+int lw_spawn(const char *const *argv, int keep_fd, bool keep_stderr);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* events.c - the list of wrong releases in the region; see events.h. */
+#include "preload/record/events.h"
+
+static struct lw_event *find(uint32_t nr_events, enum lw_event_what what, uint32_t alloc_site,
+		uint32_t free_site)
+{
+	for (uint32_t i = 0; i < nr_events; i++) {
+		struct lw_event *event = lw_box_event(i);
+
+		if (event->what == what && event->alloc_site == alloc_site && event->free_site == free_site)
+			return event;
+	}
+	return NULL;
+}
+
+static bool add_locked(const struct lw_event *event) LW_HOLDS(lw_sites_lock)
+{
+	struct lw_event *known = find(lw_box->nr_events, event->what, event->alloc_site, event->free_site);
+
+	if (known) {
+		lw_add(&known->count, 1);
+		return false;
+	}
+	if (lw_box->nr_events == lw_box->events.max) {
+		lw_box_drop(LW_DROP_EVENTS);
+		return false;
+	}
+	known = lw_box_event(lw_box->nr_events);
+	*known = *event;
+	lw_store_release(&known->is_ready, 1);
+	lw_store_release(&lw_box->nr_events, lw_box->nr_events + 1);
+	return true;
+}
+
+bool lw_events_add(enum lw_event_what what, uint32_t alloc_site, uint32_t free_site, uint64_t bytes,
+		uint64_t expected)
+{
+	struct lw_event event = {
+		.what = what,
+		.alloc_site = alloc_site,
+		.free_site = free_site,
+		.count = 1,
+		.bytes = bytes,
+		.expected = expected,
+		.first_ms = lw_box_now_ms(),
+	};
+	bool is_new;
+
+	lw_lock_acquire(&lw_sites_lock);
+	is_new = add_locked(&event);
+	lw_lock_release(&lw_sites_lock);
+	return is_new;
+}

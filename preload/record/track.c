@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+/* track.c - the allocation events; see track.h. */
+#include "preload/record/track.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "preload/base/guard.h"
+#include "preload/base/hot.h"
+#include "preload/base/sys.h"
+#include "preload/record/count.h"
+#include "preload/record/events.h"
+#include "preload/record/families.h"
+#include "preload/record/sites.h"
+#include "preload/record/threads.h"
+#include "preload/share/box.h"
+#include "preload/unwind/memo.h"
+
+union lw_hot_page lw_hot_page __attribute__((aligned(4096)));
+
+enum { NS_PER_MS = 1000000, GENERATIONS_PER_FORK = 1 << 24 };
+
+/* The hot page as it was when we started: what a forked child, whose page is wiped, begins with. */
+static struct lw_hot_values hot_at_start;
+static uint32_t nr_forks;
+
+enum mode { MODE_BEFORE, MODE_ON, MODE_OFF };
+static uint32_t mode = MODE_BEFORE;
+
+/* ---- entering and leaving ---- */
+
+/* A forked child at its first event: one thread, a wiped hot page, the parent's region mapped. */
+static LW_COLD bool start_child(struct lw_thread *thread)
+{
+	bool is_new_thread = thread->gate == LW_GATE_NEW;
+
+	thread->gate = LW_GATE_BUSY;
+	lw_lock_reset(&lw_sites_lock);
+	lw_hot = hot_at_start;
+	lw_hot.active = 0;
+	lw_hot.unloading = 0;
+	lw_hot.generation = ++nr_forks * GENERATIONS_PER_FORK;
+	if (!lw_box || !lw_box_renew()) {
+		lw_box = NULL;
+		mode = MODE_OFF;
+		thread->gate = LW_GATE_OFF;
+		return false;
+	}
+	lw_hot.start_ns = lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE);
+	lw_blocks_fork_child();
+	lw_threads_fork_child(thread);
+	lw_store(&lw_box->state, LW_STATE_RUNNING);
+	lw_store_release(&lw_hot.active, 1);
+	lw_child_started();
+	thread->gate = is_new_thread ? LW_GATE_NEW : LW_GATE_OPEN;
+	return true;
+}
+
+static LW_COLD bool enter_slowly(struct lw_thread *thread)
+{
+	int saved_errno = errno;
+	bool is_in = false;
+
+	if (thread->gate == LW_GATE_BUSY || thread->gate == LW_GATE_OFF || lw_load(&mode) == MODE_OFF)
+		return false;
+	if (lw_load(&mode) == MODE_BEFORE) {
+		thread->gate = LW_GATE_BUSY;
+		is_in = lw_bring_up();
+		thread->gate = LW_GATE_NEW;
+		errno = saved_errno;
+		if (!is_in)
+			return false;
+	}
+	if (!lw_load(&lw_hot.active) && !start_child(thread))
+		return false;
+	if (thread->gate == LW_GATE_LATE) {
+		thread->gate = LW_GATE_BUSY;
+		is_in = lw_threads_borrow(thread);
+		thread->is_late = is_in;
+		if (!is_in)
+			thread->gate = LW_GATE_LATE;
+	} else {
+		bool is_known = thread->gate == LW_GATE_OPEN;
+
+		thread->gate = LW_GATE_BUSY;
+		is_in = is_known || lw_threads_attach(thread);
+	}
+	errno = saved_errno;
+	return is_in;
+}
+
+LW_INLINE bool enter(struct lw_thread *thread)
+{
+	if (LW_UNLIKELY(thread->gate != LW_GATE_OPEN || !lw_load(&lw_hot.active)))
+		return enter_slowly(thread);
+	thread->gate = LW_GATE_BUSY;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return true;
+}
+
+LW_INLINE void leave(struct lw_thread *thread)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (LW_UNLIKELY(thread->is_late)) {
+		lw_threads_give_back(thread);
+		thread->is_late = 0;
+		thread->gate = LW_GATE_LATE;
+		return;
+	}
+	thread->gate = LW_GATE_OPEN;
+}
+
+bool lw_track_enter(void)
+{
+	return enter(&lw_self);
+}
+
+void lw_track_leave(void)
+{
+	leave(&lw_self);
+}
+
+/* ---- events ---- */
+
+static LW_COLD uint32_t capture(struct lw_thread *thread, const struct lw_frame *frame,
+		struct lw_memo *memo, enum lw_kind kind, uint32_t hint)
+{
+	struct lw_stack *stack = &thread->scratch->stack;
+	uint32_t generation = lw_load_acquire(&lw_hot.generation), site;
+
+	lw_unwind_walk(thread, frame, lw_hot.depth, stack);
+	site = lw_sites_intern(stack, kind, hint);
+	lw_bump(&lw_box->nr_captures, 1); /* of several threads: about */
+	if (stack->is_slow)
+		lw_bump(&lw_box->nr_slow_captures, 1);
+	if (site && memo && !lw_load(&lw_hot.unloading))
+		lw_memo_keep(memo, frame, stack, lw_sites_pcs(site), site, (uint32_t)kind, generation);
+	return site;
+}
+
+LW_INLINE uint32_t birth_now(void)
+{
+	return lw_block_birth((lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / NS_PER_MS);
+}
+
+/* A record was found where a new block is: its release was not seen (a handler inside our code). */
+static LW_COLD void replace(struct lw_thread *thread, const struct lw_block *stale)
+{
+	lw_box_drop(LW_DROP_STALE);
+	if (!stale->is_inherited)
+		lw_count_free(thread, stale->site, stale->bytes);
+}
+
+static void insert(struct lw_thread *thread, const void *ptr, const struct lw_block *block)
+{
+	struct lw_block stale;
+	bool is_stale;
+
+	if (LW_UNLIKELY(!lw_blocks_insert((uintptr_t)ptr, block, &is_stale, &stale)))
+		lw_box_drop(LW_DROP_BLOCKS);
+	else if (LW_UNLIKELY(is_stale))
+		replace(thread, &stale);
+	else
+		return;
+}
+
+void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+{
+	struct lw_thread *thread = &lw_self;
+	struct lw_memo *memo;
+	struct lw_block block;
+
+	if (!enter(thread)) {
+		if (lw_load(&mode) != MODE_OFF)
+			lw_box_drop(LW_DROP_REENTRANT);
+		return;
+	}
+	memo = lw_memo_at(thread, frame);
+	block.site = lw_memo_find(thread, memo, frame, (uint32_t)kind);
+	if (LW_UNLIKELY(!block.site))
+		block.site = capture(thread, frame, memo, kind, 0);
+	block.birth = birth_now();
+	block.bytes = bytes;
+	block.family = lw_family_of(kind);
+	insert(thread, ptr, &block);
+	lw_count_alloc(thread, block.site, bytes);
+	leave(thread);
+}
+
+/* The record of a block, taken out and counted as freed unless it was a parent's. */
+LW_INLINE bool remove_block(struct lw_thread *thread, const void *ptr, struct lw_block *block)
+{
+	if (LW_UNLIKELY(!lw_blocks_remove((uintptr_t)ptr, block)))
+		return false;
+	if (LW_UNLIKELY(block->is_inherited))
+		lw_add(&lw_box->inherited_blocks, 1);
+	else
+		lw_count_free(thread, block->site, block->bytes);
+	return true;
+}
+
+static LW_COLD void report_mismatch(struct lw_thread *thread, const struct lw_block *block,
+		enum lw_kind release, const struct lw_frame *frame)
+{
+	uint32_t site = capture(thread, frame, NULL, release, 0);
+
+	lw_events_add(LW_EVENT_MISMATCH, block->site, site, block->bytes, 0);
+}
+
+void lw_track_free(const void *ptr, enum lw_kind release, const struct lw_frame *frame)
+{
+	struct lw_thread *thread = &lw_self;
+	struct lw_block block;
+
+	if (!enter(thread))
+		return; /* a record may stay: it is replaced, and counted, when the address comes again */
+	if (remove_block(thread, ptr, &block) && LW_UNLIKELY(block.family != lw_family_of(release)))
+		report_mismatch(thread, &block, release, frame);
+	leave(thread);
+}
+
+bool lw_track_detach(const void *ptr, const struct lw_frame *frame, struct lw_block *block)
+{
+	struct lw_thread *thread = &lw_self;
+	bool is_tracked;
+
+	if (!enter(thread))
+		return false;
+	is_tracked = lw_blocks_remove((uintptr_t)ptr, block);
+	if (is_tracked && LW_UNLIKELY(block->family != LW_FAMILY_MALLOC))
+		report_mismatch(thread, block, LW_KIND_REALLOC_FREE, frame);
+	leave(thread);
+	return is_tracked;
+}
+
+void lw_track_reattach(const void *ptr, const struct lw_block *block)
+{
+	struct lw_thread *thread = &lw_self;
+
+	if (!enter(thread))
+		return;
+	insert(thread, ptr, block);
+	leave(thread);
+}
+
+void lw_track_forget(const struct lw_block *block)
+{
+	struct lw_thread *thread = &lw_self;
+
+	if (!enter(thread))
+		return;
+	if (block->is_inherited)
+		lw_add(&lw_box->inherited_blocks, 1);
+	else
+		lw_count_free(thread, block->site, block->bytes);
+	leave(thread);
+}
+
+void lw_track_undo(const void *ptr)
+{
+	struct lw_thread *thread = &lw_self;
+	struct lw_block block;
+
+	if (!enter(thread))
+		return;
+	if (lw_blocks_remove((uintptr_t)ptr, &block) && !block.is_inherited)
+		lw_count_alloc_undo(thread, block.site, block.bytes);
+	leave(thread);
+}
+
+/* ---- start and end ---- */
+
+void lw_track_start(void)
+{
+	hot_at_start = lw_hot;
+	lw_store(&lw_box->state, LW_STATE_RUNNING);
+	lw_store_release(&lw_hot.active, 1);
+	lw_store_release(&mode, MODE_ON);
+}
+
+void lw_track_stop(void)
+{
+	lw_store_release(&mode, MODE_OFF);
+	lw_store_release(&lw_hot.active, 0);
+}
+
+bool lw_track_is_on(void)
+{
+	return lw_load(&mode) == MODE_ON;
+}
+
+struct ages {
+	uint64_t inherited;
+};
+
+static void note_age(void *context, uintptr_t address, const struct lw_block *block)
+{
+	struct ages *ages = context;
+	struct lw_site *site;
+	uint32_t born_ms = (uint32_t)lw_block_birth_ms(block->birth);
+
+	(void)address;
+	if (block->is_inherited) {
+		ages->inherited++;
+		return;
+	}
+	if (block->site >= lw_load(&lw_box->nr_sites))
+		return;
+	site = lw_box_site(block->site);
+	if (born_ms < site->oldest_ms)
+		lw_store(&site->oldest_ms, born_ms);
+}
+
+void lw_track_finish(void)
+{
+	struct lw_thread *thread = &lw_self;
+	struct ages ages = { 0 };
+
+	if (!enter(thread))
+		return;
+	lw_count_flush(thread);
+	lw_blocks_visit(note_age, &ages);
+	lw_add(&lw_box->inherited_blocks, ages.inherited);
+	leave(thread);
+}

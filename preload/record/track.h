@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * track.h - what one allocation event means; the only writer of sites and blocks.
+ *
+ * A hook calls the real allocator and then lw_track_alloc(), or lw_track_free() and then the real
+ * release: afterwards another thread may own the address. Realloc detaches the old record, calls
+ * the real one, and attaches the outcome. All functions may be called at any time in any thread, and
+ * do nothing where the gate is closed (guard.h).
+ */
+#ifndef LW_RECORD_TRACK_H
+#define LW_RECORD_TRACK_H
+
+#include "preload/base/base.h"
+#include "preload/record/blocks.h"
+#include "preload/share/region.h"
+#include "preload/unwind/unwind.h"
+
+void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame);
+
+/* Forgets the block; what it was is looked at (family, double free) and told to the report. */
+void lw_track_free(const void *ptr, enum lw_kind release, const struct lw_frame *frame);
+
+/*
+ * The record of a block that is about to be reallocated, taken out but still counted. False: not
+ * tracked. Exactly one of the three below follows for a true answer.
+ */
+bool lw_track_detach(const void *ptr, const struct lw_frame *frame, struct lw_block *block);
+void lw_track_reattach(const void *ptr, const struct lw_block *block); /* the call failed */
+void lw_track_forget(const struct lw_block *block);		       /* the block is gone */
+
+/*
+ * An operator new of another library made this block by itself or through a hook of ours: what an inner hook has
+ * recorded is taken back, so that it counts once.
+ */
+void lw_track_undo(const void *ptr);
+
+/* Brings us up; defined in init.c, which alone knows the order. False: not now, or never. */
+bool lw_bring_up(void);
+
+/* For init.c: the process is set up, hooks may work. */
+void lw_track_start(void);
+/* Tracking ends for good. */
+void lw_track_stop(void);
+bool lw_track_is_on(void);
+
+/* Carries this thread's balance over and fills in what only the end knows (age of the oldest block). */
+void lw_track_finish(void);
+
+/* Closes this thread's gate around our own code that may allocate; true if it was not closed. */
+bool lw_track_enter(void);
+void lw_track_leave(void);
+
+/* Called by a forked child once its tables are its own (init.c: register with the cleaner ...). */
+void lw_child_started(void);
+
+#endif
