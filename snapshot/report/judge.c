@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * judge.c - a model and the names of its addresses become a report: verdicts, order, sums.
+ *
+ * Order of decisions for each site that holds blocks: memory the runtime libraries keep for
+ * themselves is never a leak and needs no suppression; then the suppressions; what is left counts.
+ * Names are asked for only here and by the outputs, and symbols.c remembers them, so a report of
+ * thousands of sites asks for each address once.
+ */
+#include "snapshot/report/report.h"
+
+#include <time.h>
+
+#include "snapshot/alloc.h"
+
+uint64_t report_now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void add_frames(struct report *report, const struct model_site *site, uint16_t i,
+		struct report_stack *stack)
+{
+	static const struct symbol_frame unknown = { 0 };
+	const struct model_module *module = model_module(report->model, site->modules[i]);
+	bool is_exact = i == 0 && (site->flags & LW_SITE_EXACT_PC);
+	uint64_t offset = model_offset(report->model, site->pcs[i], site->modules[i]);
+	const struct symbol_frame *symbols = &unknown;
+	size_t nr_symbols = 1;
+
+	if (module)
+		symbols = symbols_resolve(report->symbols, module->same_as, offset, is_exact, &nr_symbols);
+	for (size_t s = 0; s < nr_symbols; s++) {
+		stack->frames = alloc_grow(stack->frames, stack->nr_frames, &stack->max_frames,
+				sizeof(*stack->frames));
+		stack->frames[stack->nr_frames++] = (struct report_frame){
+			.pc = site->pcs[i] - !is_exact,
+			.offset = offset - !is_exact,
+			.module = module,
+			.module_id = module ? module->same_as : LW_NO_MODULE,
+			.symbol = &symbols[s],
+		};
+	}
+}
+
+static enum verdict_owner owner_of(const struct report *report, const struct report_frame *frame)
+{
+	return frame->module ? report->owners[frame->module_id] : VERDICT_USER;
+}
+
+/* Code that is in every stack of every program: libraries, and the program's own _start. */
+static bool is_of_program(const struct report *report, const struct report_frame *frame)
+{
+	const char *function = frame->symbol->function;
+
+	return owner_of(report, frame) == VERDICT_USER && !(function && !strcmp(function, "_start"));
+}
+
+void report_stack(struct report *report, const struct model_site *site, struct report_stack *stack)
+{
+	stack->nr_frames = 0;
+	for (uint16_t i = 0; i < site->nr_frames; i++)
+		add_frames(report, site, i, stack);
+	stack->first_user = 0;
+	stack->end_user = stack->nr_frames;
+	while (stack->first_user < stack->nr_frames &&
+			!is_of_program(report, &stack->frames[stack->first_user]))
+		stack->first_user++;
+	if (stack->first_user == stack->nr_frames) {
+		stack->first_user = 0; /* a library's own: then all of it */
+		return;
+	}
+	while (!is_of_program(report, &stack->frames[stack->end_user - 1]))
+		stack->end_user--;
+}
+
+/* What the frame that called into libc called there, from its code. It is never an exact pc. */
+static const char *callee_of(struct report *report, const struct report_stack *stack,
+		const struct verdict_frame *frames)
+{
+	size_t end = verdict_libc_end(frames, stack->nr_frames);
+	const struct report_frame *caller = &stack->frames[end];
+
+	if (!end || !caller->module)
+		return NULL;
+	return symbols_callee(report->symbols, caller->module_id, caller->offset + 1);
+}
+
+static struct suppress_rule *rule_for(struct report *report, const struct report_stack *stack)
+{
+	struct suppress_rule *rule = NULL;
+
+	for (size_t i = 0; i < stack->nr_frames && !rule && report->suppress->nr_rules; i++) {
+		const struct report_frame *frame = &stack->frames[i];
+
+		rule = suppress_find(report->suppress, frame->symbol->function, frame->symbol->file,
+				frame->module ? frame->module->path : NULL);
+	}
+	return rule;
+}
+
+static void judge_site(struct report *report, const struct report_stack *stack,
+		struct report_site *judged)
+{
+	struct verdict_frame *frames = alloc_array(stack->nr_frames, sizeof(*frames));
+	struct verdict_stack names = { .frames = frames, .nr_frames = stack->nr_frames,
+		.is_truncated = judged->site->flags & LW_SITE_TRUNCATED };
+
+	for (size_t i = 0; i < stack->nr_frames; i++)
+		frames[i] = (struct verdict_frame){ .owner = owner_of(report, &stack->frames[i]),
+			.function = stack->frames[i].symbol->function };
+	if (stack->nr_frames)
+		names.callee = callee_of(report, stack, frames);
+	judged->reason = verdict_runtime(&names, &judged->through);
+	judged->verdict = judged->reason ? VERDICT_RUNTIME : VERDICT_UNFREED;
+	if (verdict_is_leak(judged->verdict))
+		judged->rule = rule_for(report, stack);
+	free(frames);
+}
+
+static void add_sum(struct report_sum *sum, const struct model_site *site)
+{
+	sum->bytes += site->live_bytes;
+	sum->blocks += site->live_blocks;
+	sum->nr_sites++;
+}
+
+static void add_to_rule(struct suppress_rule *rule, const struct model_site *site)
+{
+	rule->nr_sites++;
+	rule->nr_blocks += site->live_blocks;
+	rule->nr_bytes += site->live_bytes;
+}
+
+static void count_site(struct report *report, const struct report_site *judged)
+{
+	const struct model_site *site = judged->site;
+
+	add_sum(&report->live, site);
+	if (judged->rule) {
+		add_sum(&report->suppressed, site);
+		add_to_rule(judged->rule, site);
+	} else if (!verdict_is_leak(judged->verdict)) {
+		add_sum(&report->runtime, site);
+	} else {
+		add_sum(&report->leaked, site);
+		report->nr_leak_sites++;
+		report->nr_unlisted += site->live_bytes < report->options->min_bytes;
+	}
+}
+
+/* Worst verdict first, then by bytes, then by blocks; the id makes the order the same every time. */
+static int compare_sites(const void *left, const void *right)
+{
+	const struct report_site *a = left, *b = right;
+	int rank_a = verdict_rank(a->verdict) + (a->rule ? NR_VERDICTS : 0);
+	int rank_b = verdict_rank(b->verdict) + (b->rule ? NR_VERDICTS : 0);
+
+	if (rank_a != rank_b)
+		return rank_a - rank_b;
+	if (a->site->live_bytes != b->site->live_bytes)
+		return a->site->live_bytes < b->site->live_bytes ? 1 : -1;
+	if (a->site->live_blocks != b->site->live_blocks)
+		return a->site->live_blocks < b->site->live_blocks ? 1 : -1;
+	return a->site->id < b->site->id ? -1 : a->site->id > b->site->id;
+}
+
+static void introduce_modules(struct report *report)
+{
+	for (unsigned i = 0; i < LW_MAX_MODULES; i++) {
+		const struct model_module *module = &report->model->modules[i];
+
+		if (!module->is_known)
+			continue;
+		report->owners[i] = verdict_owner(module->path);
+		if (module->same_as == i)
+			symbols_module(report->symbols, i, module->path, module->build_id,
+					module->build_id_bytes);
+	}
+}
+
+static void count_totals(struct report *report)
+{
+	const struct model *model = report->model;
+
+	for (size_t i = 0; i < model->nr_sites; i++) {
+		const struct model_site *site = &model->sites[i];
+
+		if (site->merged != i)
+			continue;
+		report->nr_alloc_sites += site->count.alloc_blocks > 0;
+		report->total_allocs += site->count.alloc_blocks;
+		report->total_bytes += site->count.alloc_bytes;
+		report->total_frees += site->count.freed_blocks;
+	}
+	for (size_t i = 0; i < sizeof(model->totals.dropped) / sizeof(model->totals.dropped[0]); i++)
+		report->nr_dropped += model->totals.dropped[i];
+	for (size_t i = 0; i < model->nr_events; i++) {
+		report->nr_mismatches += model->events[i].what == LW_EVENT_MISMATCH;
+		report->nr_errors += model->events[i].what != LW_EVENT_MISMATCH;
+	}
+	if (model->totals.peak_bytes > 0)
+		report->peak_bytes = (uint64_t)model->totals.peak_bytes;
+	if (report->peak_bytes < report->live.bytes)
+		report->peak_bytes = report->live.bytes;
+}
+
+void report_judge(struct report *report)
+{
+	struct model *model = report->model;
+	struct report_stack stack = { 0 };
+	size_t max_sites = 0;
+
+	introduce_modules(report);
+	for (size_t i = 0; i < model->nr_sites; i++) {
+		struct report_site *judged;
+
+		if (!model_is_held(model, i))
+			continue;
+		report->sites = alloc_grow(report->sites, report->nr_sites, &max_sites,
+				sizeof(*report->sites));
+		judged = &report->sites[report->nr_sites++];
+		*judged = (struct report_site){ .site = &model->sites[i] };
+		report_stack(report, judged->site, &stack);
+		judge_site(report, &stack, judged);
+		count_site(report, judged);
+	}
+	free(stack.frames);
+	if (report->nr_sites)
+		qsort(report->sites, report->nr_sites, sizeof(*report->sites), compare_sites);
+	count_totals(report);
+}
+
+bool report_has_news(const struct report *report)
+{
+	const uint64_t *dropped = report->model->totals.dropped;
+
+	/* what was not recorded may be a leak; the other losses cost names, not truth */
+	return report->nr_leak_sites || report->model->nr_events || report->missing ||
+			report->model->nr_bad || dropped[LW_DROP_BLOCKS] || dropped[LW_DROP_COUNTERS] ||
+			dropped[LW_DROP_EVENTS];
+}
+
+void report_fini(struct report *report)
+{
+	free(report->sites);
+	report->sites = NULL;
+}

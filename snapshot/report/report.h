@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report.h - a model that has been judged: what every output writes.
+ *
+ * judge.c makes it out of a finished model: names from symbols, verdicts, suppressions, the order
+ * of the sites and the sums. text.c and json.c only write it down.
+ */
+#ifndef LW_SNAPSHOT_REPORT_H
+#define LW_SNAPSHOT_REPORT_H
+
+#include <stdio.h>
+
+#include "preload/share/options.h"
+#include "snapshot/model/model.h"
+#include "snapshot/model/verdict.h"
+#include "snapshot/symbols/suppress.h"
+#include "snapshot/symbols/symbols.h"
+
+/* One line of a stack; several for one pc where functions were inlined. */
+struct report_frame {
+	uint64_t pc;	 /* of the call, not of the return: what a symboliser wants */
+	uint64_t offset; /* the same in the module's file */
+	const struct model_module *module; /* NULL: none */
+	uint16_t module_id;
+	const struct symbol_frame *symbol;
+};
+
+struct report_stack {
+	struct report_frame *frames;
+	size_t nr_frames, max_frames;
+	/* the part a person wants to see, behind the allocator and before the start of process or thread */
+	size_t first_user, end_user;
+};
+
+struct report_site {
+	const struct model_site *site;
+	enum verdict verdict;
+	const char *reason;	    /* runtime: who keeps it; else NULL */
+	const char *through;	    /* libc function that allocated for its caller; NULL none */
+	struct suppress_rule *rule; /* that took it out; NULL none */
+};
+
+struct report_sum {
+	uint64_t bytes, blocks, nr_sites;
+};
+
+struct report {
+	struct model *model;
+	struct symbols *symbols;
+	struct suppress *suppress;
+	const struct lw_options *options;
+	const char *state;    /* as in JSON: live, exit, _exit, quick_exit, killed */
+	int signal;	      /* that killed it; 0 unknown */
+	const char *missing; /* the records are not whole: what is missing; NULL nothing */
+	uint64_t began_ns;    /* CLOCK_MONOTONIC, when this program began to work */
+
+	struct report_site *sites; /* those that hold blocks: leaks worst first, then runtime, then suppressed */
+	size_t nr_sites, nr_leak_sites; /* the first nr_leak_sites count as leaks */
+	size_t nr_unlisted; /* of those, too small for min_bytes */
+	struct report_sum live, leaked, runtime, suppressed;
+	uint64_t total_allocs, total_bytes, total_frees, nr_alloc_sites;
+	uint64_t nr_dropped, nr_mismatches, nr_errors, peak_bytes;
+	enum verdict_owner owners[LW_MAX_MODULES];
+};
+
+/* Fills in what follows `began_ns`; the members before it are the caller's. */
+void report_judge(struct report *report);
+void report_fini(struct report *report);
+
+/* The frames of a site, inlined ones expanded, into *stack, which is used again and freed by the caller. */
+void report_stack(struct report *report, const struct model_site *site, struct report_stack *stack);
+
+/* Is there something a person should see without asking? */
+bool report_has_news(const struct report *report);
+
+uint64_t report_now_ns(void);
+
+/* The text report, colours or not. */
+void report_text(struct report *report, FILE *out, bool has_color);
+/* The JSON report, one line; false: no memory or `out` failed. */
+bool report_json(struct report *report, FILE *out);
+
+#endif

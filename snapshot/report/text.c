@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * text.c - the report a person reads, often at night and in a hurry.
+ *
+ * The conclusion comes first, in one line; then the places, the worst first, each with its stack from
+ * the first line of the person's own code; then wrong releases with both stacks; then one line of
+ * totals, with what was not recorded and what LeakWatch cost; and last the SUMMARY line that scripts
+ * look for. Frames have the form of the sanitizers' reports, which editors turn into links. What
+ * only a tool needs of a line (module, build-id) stands at its end, dimmed on a terminal.
+ *
+ * Numbers are exact; the one that may not be, the peak of a program with threads, says "about".
+ */
+#include "snapshot/report/report.h"
+
+#include <inttypes.h>
+
+#include "snapshot/alloc.h"
+#include "snapshot/report/format.h"
+
+enum { NAME_BYTES = 1024, LINE_BYTES = 4096 };
+
+enum paint { PLAIN, BOLD, DIM, RED, GREEN, YELLOW, NR_PAINTS };
+
+struct writer {
+	struct report *report;
+	FILE *out;
+	bool has_color;
+	struct report_stack stack; /* used again for each site */
+};
+
+static const char *paint(const struct writer *w, enum paint paint)
+{
+	static const char *const codes[NR_PAINTS] = { "\033[0m", "\033[1m", "\033[2m", "\033[1;31m",
+		"\033[1;32m", "\033[1;33m" };
+
+	return w->has_color ? codes[paint] : "";
+}
+
+static const char *program_name(const struct model *model)
+{
+	const char *exe = model_text(model, LW_TEXT_EXE), *slash = strrchr(exe, '/');
+
+	return slash && slash[1] ? slash + 1 : *exe ? exe : "program";
+}
+
+/* ---- the conclusion ---- */
+
+static void write_command(const struct writer *w)
+{
+	const struct model *model = w->report->model;
+	const char *text = model_text(model, LW_TEXT_CMDLINE);
+	size_t nr_bytes = model->texts[LW_TEXT_CMDLINE] ? model->text_bytes[LW_TEXT_CMDLINE] : 0;
+	char line[LINE_BYTES], shown[160];
+	size_t used = 0;
+
+	for (size_t i = 0; i < nr_bytes && used + 1 < sizeof(line); i++)
+		line[used++] = text[i] ? text[i] : ' ';
+	while (used > 0 && line[used - 1] == ' ')
+		used--;
+	line[used] = '\0';
+	if (used)
+		fprintf(w->out, "  command: %s\n", format_text(shown, sizeof(shown), line));
+}
+
+static void write_end(const struct writer *w)
+{
+	const struct report *report = w->report;
+	char time[FORMAT_BYTES];
+
+	fprintf(w->out, "  ran %s, ", format_ns(time, report->model->hello.seconds_ns));
+	if (!strcmp(report->state, "live"))
+		fputs("still running", w->out);
+	else if (strcmp(report->state, "killed"))
+		fprintf(w->out, "ended by %s", report->state);
+	else if (report->signal)
+		fprintf(w->out, "killed by signal %d (SIG%s)", report->signal,
+				sigabbrev_np(report->signal) ? sigabbrev_np(report->signal) : "?");
+	else
+		fputs("killed", w->out);
+	if (report->model->hello.exit_status >= 0 && strcmp(report->state, "live"))
+		fprintf(w->out, " with status %d", report->model->hello.exit_status);
+	fputc('\n', w->out);
+}
+
+static void write_conclusion(const struct writer *w)
+{
+	const struct report *report = w->report;
+	bool is_live = !strcmp(report->state, "live"), is_killed = !strcmp(report->state, "killed");
+	uint64_t nr_wrong = report->nr_mismatches + report->nr_errors;
+	char name[64], bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], sites[FORMAT_BYTES];
+	char wrong[FORMAT_BYTES];
+	const char *verb = is_live ? "holds" : is_killed ? "held" : "leaked";
+
+	fprintf(w->out, "%sLeakWatch: %s (pid %d) ", paint(w, report->nr_leak_sites ? RED : GREEN),
+			format_text(name, sizeof(name), program_name(report->model)),
+			report->model->hello.pid);
+	if (report->nr_leak_sites)
+		fprintf(w->out, "%s %s in %s, from %s", verb, format_bytes(bytes, report->leaked.bytes),
+				format_count(blocks, report->leaked.blocks, "block"),
+				format_count(sites, report->nr_leak_sites, "site"));
+	else
+		fputs(is_live || is_killed ? "holds no memory" : "leaked nothing", w->out);
+	if (nr_wrong)
+		fprintf(w->out, "; %s", format_count(wrong, nr_wrong, "wrong release"));
+	fprintf(w->out, "%s\n", paint(w, PLAIN));
+	write_command(w);
+	write_end(w);
+	if (report->missing)
+		fprintf(w->out, "  %snot complete: %s%s\n", paint(w, YELLOW), report->missing,
+				paint(w, PLAIN));
+	if (report->model->nr_bad)
+		fprintf(w->out, "  %snot complete: %s left out%s\n", paint(w, YELLOW),
+				format_count(bytes, report->model->nr_bad, "damaged record"),
+				paint(w, PLAIN));
+}
+
+/* ---- stacks ---- */
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static void write_module(const struct writer *w, const struct report_frame *frame)
+{
+	const struct model_module *module = frame->module;
+	char name[NAME_BYTES];
+
+	if (!module) {
+		fprintf(w->out, " %s(<unknown module>)%s", paint(w, DIM), paint(w, PLAIN));
+		return;
+	}
+	/* whoever has no line needs the whole path, to find one by other means */
+	format_text(name, sizeof(name), frame->symbol->file ? base_name(module->path) : module->path);
+	fprintf(w->out, " %s(%s+0x%" PRIx64 ")", paint(w, DIM), *name ? name : "?", frame->offset);
+	if (module->build_id_bytes) {
+		fputs(" (BuildId: ", w->out);
+		for (unsigned i = 0; i < module->build_id_bytes; i++)
+			fprintf(w->out, "%02x", module->build_id[i]);
+		fputc(')', w->out);
+	}
+	fputs(paint(w, PLAIN), w->out);
+}
+
+static void write_frame(const struct writer *w, size_t nr, const struct report_frame *frame)
+{
+	const struct symbol_frame *symbol = frame->symbol;
+	char name[NAME_BYTES];
+
+	fprintf(w->out, "    #%zu 0x%012" PRIx64, nr, frame->pc);
+	if (symbol->function)
+		fprintf(w->out, " in %s%s%s", paint(w, BOLD),
+				format_text(name, sizeof(name), symbol->function), paint(w, PLAIN));
+	if (symbol->file) {
+		fprintf(w->out, " %s", format_text(name, sizeof(name), symbol->file));
+		if (symbol->line)
+			fprintf(w->out, ":%u", symbol->line);
+		if (symbol->line && symbol->column)
+			fprintf(w->out, ":%u", symbol->column);
+	}
+	write_module(w, frame);
+	fputc('\n', w->out);
+}
+
+static void write_stack(struct writer *w, const struct model_site *site)
+{
+	size_t first, end;
+
+	report_stack(w->report, site, &w->stack);
+	first = w->report->options->full_stacks ? 0 : w->stack.first_user;
+	end = w->report->options->full_stacks ? w->stack.nr_frames : w->stack.end_user;
+	for (size_t i = first; i < end; i++)
+		write_frame(w, i - first, &w->stack.frames[i]);
+	if (!w->stack.nr_frames)
+		fputs("    (stack unknown)\n", w->out);
+	else if (site->flags & LW_SITE_TRUNCATED)
+		fprintf(w->out, "    %s(deeper frames were cut: depth=%u)%s\n", paint(w, DIM),
+				w->report->model->hello.depth, paint(w, PLAIN));
+}
+
+/* ---- sites ---- */
+
+static void write_age(const struct writer *w, const struct model_site *site)
+{
+	uint64_t ran_ms = w->report->model->hello.seconds_ns / 1000000;
+	char time[FORMAT_BYTES];
+
+	if (site->oldest_ms != UINT32_MAX && site->oldest_ms <= ran_ms)
+		fprintf(w->out, ", oldest %s ago",
+				format_ns(time, (ran_ms - site->oldest_ms) * 1000000));
+	else if (site->first_ms <= ran_ms)
+		fprintf(w->out, ", first seen %s ago",
+				format_ns(time, (ran_ms - site->first_ms) * 1000000));
+}
+
+static void write_details(const struct writer *w, const struct report_site *judged)
+{
+	const struct model_site *site = judged->site;
+	char name[NAME_BYTES], blocks[FORMAT_BYTES], size[FORMAT_BYTES];
+
+	fprintf(w->out, "  %s", model_kind_name(site->kind));
+	if (judged->through)
+		fprintf(w->out, " through %s", format_text(name, sizeof(name), judged->through));
+	if (site->hint_file)
+		fprintf(w->out, " at %s:%u", format_text(name, sizeof(name), site->hint_file),
+				site->hint_line);
+	if (site->count.alloc_blocks > site->live_blocks)
+		fprintf(w->out, ", of %s (%s) ever allocated here",
+				format_count(blocks, site->count.alloc_blocks, "block"),
+				format_size(size, site->count.alloc_bytes));
+	else if (site->live_blocks > 1)
+		fputs(", none was ever freed", w->out);
+	write_age(w, site);
+	if (judged->reason)
+		fprintf(w->out, "; kept by %s", judged->reason);
+	fputc('\n', w->out);
+}
+
+static void write_site(struct writer *w, const struct report_site *judged)
+{
+	const struct model_site *site = judged->site;
+	uint64_t whole = w->report->leaked.bytes;
+	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES];
+
+	fprintf(w->out, "\n%s%s: %s in %s%s", paint(w, judged->reason ? DIM : YELLOW),
+			verdict_heading(judged->verdict), format_bytes(bytes, site->live_bytes),
+			format_count(blocks, site->live_blocks, "block"), paint(w, PLAIN));
+	if (!judged->reason && w->report->nr_leak_sites > 1 && site->live_bytes * 100.0 >= (double)whole)
+		fprintf(w->out, ", %.0f%% of all", 100.0 * (double)site->live_bytes / (double)whole);
+	fputc('\n', w->out);
+	write_details(w, judged);
+	write_stack(w, site);
+}
+
+/* The leaks that are listed; a line for those that are not. */
+static void write_sites(struct writer *w)
+{
+	const struct report *report = w->report;
+	const struct lw_options *options = report->options;
+	struct report_sum hidden = { 0 };
+	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], sites[FORMAT_BYTES];
+	size_t nr_listed = 0;
+
+	for (size_t i = 0; i < report->nr_leak_sites; i++) {
+		const struct model_site *site = report->sites[i].site;
+
+		if (site->live_bytes >= options->min_bytes && (!options->top || nr_listed < options->top)) {
+			write_site(w, &report->sites[i]);
+			nr_listed++;
+			continue;
+		}
+		hidden.bytes += site->live_bytes;
+		hidden.blocks += site->live_blocks;
+		hidden.nr_sites++;
+	}
+	if (hidden.nr_sites)
+		fprintf(w->out, "\nNot listed: %s with %s in %s (top=%u, min_bytes=%" PRIu64 ")\n",
+				format_count(sites, hidden.nr_sites, "more site"),
+				format_bytes(bytes, hidden.bytes),
+				format_count(blocks, hidden.blocks, "block"), options->top,
+				options->min_bytes);
+}
+
+static void write_runtime(struct writer *w)
+{
+	const struct report *report = w->report;
+
+	for (size_t i = report->nr_leak_sites; i < report->nr_sites && report->options->runtime; i++)
+		if (!report->sites[i].rule)
+			write_site(w, &report->sites[i]);
+}
+
+/* ---- wrong releases ---- */
+
+static void write_event_heading(const struct writer *w, const struct model_event *event,
+		const char *alloc_kind, const char *free_kind)
+{
+	char bytes[FORMAT_BYTES], size[FORMAT_BYTES];
+
+	format_bytes(bytes, event->bytes);
+	fprintf(w->out, "\n%s", paint(w, YELLOW));
+	switch (event->what) {
+	case LW_EVENT_MISMATCH:
+		fprintf(w->out, "Mismatch: a block of %s from %s was released by %s", bytes, alloc_kind,
+				free_kind);
+		break;
+	case LW_EVENT_DOUBLE_FREE:
+		fprintf(w->out, "Double free: a block of %s was released again, by %s", bytes, free_kind);
+		break;
+	case LW_EVENT_UNKNOWN_FREE:
+		fprintf(w->out, "Unknown free: %s was given an address that is no block", free_kind);
+		break;
+	case LW_EVENT_SIZE_MISMATCH:
+		fprintf(w->out, "Size mismatch: %s was told %s for a block of %s", free_kind,
+				format_bytes(size, event->expected), bytes);
+		break;
+	default:
+		fprintf(w->out, "Alignment mismatch: %s was told an alignment of %" PRIu64
+				" for a block of %s",
+				free_kind, event->expected, bytes);
+	}
+	if (event->count > 1)
+		fprintf(w->out, ", %" PRIu64 " times", event->count);
+	fprintf(w->out, "%s\n", paint(w, PLAIN));
+}
+
+static void write_event_stack(struct writer *w, const char *what, uint32_t index)
+{
+	const struct model_site *site;
+	char name[NAME_BYTES];
+
+	if (index == MODEL_NO_SITE)
+		return;
+	site = &w->report->model->sites[index];
+	if (!site->nr_frames && !site->hint_file)
+		return;
+	fprintf(w->out, "  %s", what);
+	if (site->hint_file)
+		fprintf(w->out, " at %s:%u", format_text(name, sizeof(name), site->hint_file),
+				site->hint_line);
+	fputs(":\n", w->out);
+	write_stack(w, site);
+}
+
+static const char *kind_of(const struct model *model, uint32_t index, const char *unknown)
+{
+	return index == MODEL_NO_SITE || !model->sites[index].kind ?
+			unknown : model_kind_name(model->sites[index].kind);
+}
+
+static void write_events(struct writer *w)
+{
+	const struct model *model = w->report->model;
+
+	for (size_t i = 0; i < model->nr_events; i++) {
+		const struct model_event *event = &model->events[i];
+
+		write_event_heading(w, event, kind_of(model, event->alloc_site, "another family"),
+				kind_of(model, event->free_site, "a release"));
+		write_event_stack(w, "released", event->free_site);
+		write_event_stack(w, "allocated", event->alloc_site);
+	}
+}
+
+/* ---- the end ---- */
+
+static void write_suppressed(const struct writer *w)
+{
+	const struct suppress *suppress = w->report->suppress;
+
+	if (!w->report->suppressed.nr_sites)
+		return;
+	fputs("\nSuppressions used:\n  count      bytes template\n", w->out);
+	for (size_t i = 0; i < suppress->nr_rules; i++) {
+		const struct suppress_rule *rule = &suppress->rules[i];
+		char shown[NAME_BYTES];
+
+		if (rule->nr_sites)
+			fprintf(w->out, "%7" PRIu64 " %10" PRIu64 " %s\n", rule->nr_blocks, rule->nr_bytes,
+					format_text(shown, sizeof(shown), rule->pattern));
+	}
+}
+
+static void write_dropped(const struct writer *w)
+{
+	const uint64_t *dropped = w->report->model->totals.dropped;
+
+	if (!w->report->nr_dropped) {
+		fputs("; nothing dropped", w->out);
+		return;
+	}
+	fputs("; dropped: ", w->out);
+	for (unsigned i = 0, nr = 0; i < 16; i++)
+		if (dropped[i])
+			fprintf(w->out, "%s%" PRIu64 " %s", nr++ ? ", " : "", dropped[i],
+					model_drop_reason(i));
+}
+
+static void write_totals(const struct writer *w)
+{
+	const struct report *report = w->report;
+	const struct model *model = report->model;
+	bool is_about = model->hello.flags & LW_REGION_PEAK_SAMPLED;
+	char a[FORMAT_BYTES], b[FORMAT_BYTES], c[FORMAT_BYTES];
+
+	fprintf(w->out, "\nTotals: live %s in %s", format_bytes(a, report->live.bytes),
+			format_count(b, report->live.blocks, "block"));
+	if (report->runtime.nr_sites)
+		fprintf(w->out, " (%s of the C runtime's own)", format_size(a, report->runtime.bytes));
+	fprintf(w->out, ", peak %s%s", is_about ? "about " : "", format_bytes(a, report->peak_bytes));
+	fprintf(w->out, ", %s, %s, %s", format_count(a, report->total_allocs, "allocation"),
+			format_count(b, report->total_frees, "free"),
+			format_count(c, report->nr_alloc_sites, "site"));
+	if (model->totals.inherited_blocks)
+		fprintf(w->out, ", %s of the parent", format_count(a, model->totals.inherited_blocks,
+				"inherited block"));
+	write_dropped(w);
+	fprintf(w->out, "; LeakWatch took %s, %s", format_size(a, model->totals.own_bytes),
+			format_count(b, model->totals.nr_captures, "stack walk"));
+	if (model->totals.nr_slow_captures)
+		fprintf(w->out, " (%" PRIu64 " slow)", model->totals.nr_slow_captures);
+	fprintf(w->out, ", %s for this report\n", format_ns(c,
+			model->totals.report_ns + report_now_ns() - report->began_ns));
+}
+
+static void write_summary(const struct writer *w)
+{
+	const struct report *report = w->report;
+
+	if (!strcmp(report->state, "live"))
+		fprintf(w->out, "SUMMARY: LeakWatch: %" PRIu64 " byte(s) held in %" PRIu64
+				" allocation(s), still running.\n",
+				report->leaked.bytes, report->leaked.blocks);
+	else
+		fprintf(w->out, "SUMMARY: LeakWatch: %" PRIu64 " byte(s) leaked in %" PRIu64
+				" allocation(s).\n",
+				report->leaked.bytes, report->leaked.blocks);
+}
+
+void report_text(struct report *report, FILE *out, bool has_color)
+{
+	struct writer w = { .report = report, .out = out, .has_color = has_color };
+
+	write_conclusion(&w);
+	write_sites(&w);
+	write_runtime(&w);
+	write_events(&w);
+	write_suppressed(&w);
+	write_totals(&w);
+	write_summary(&w);
+	free(w.stack.frames);
+}
