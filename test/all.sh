@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Installs what is needed, builds LeakWatch in each way that is promised, and runs all tests.
+# usage: all.sh [BUILD-FOLDER]   (default: build-all in the source folder)
+#
+# Four builds, each made once, warnings being errors: gcc (all tests), clang (its lock analysis, unit
+# tests), gcc with Address- and UndefinedBehaviourSanitizer (unit tests), gcc with ThreadSanitizer
+# (unit and stress tests of locks and lock-free tables). The last line is the sum over every line
+# that a test printed in TAP; the status is 0 only if nothing failed.
+set -uo pipefail
+top=$(cd "$(dirname "$0")/.." && pwd)
+build=${1:-$top/build-all}
+mkdir -p "$build"
+build=$(cd "$build" && pwd)
+unset LD_PRELOAD LEAKWATCH_OPTIONS MAKEFLAGS
+export LC_ALL=C.UTF-8
+broken=()
+logs=()
+
+"$top/test/setup.sh" test || exit 1
+"$top/test/e2e/left-over.sh" begin "$build/before.ipc"
+
+# make NAME COMPILER CXX-COMPILER MESON-ARGUMENTS...
+make() {
+	local folder=$build/$1 cc=$2 cxx=$3
+	shift 3
+	if [ ! -f "$folder/build.ninja" ]; then
+		CC=$cc CXX=$cxx meson setup "$folder" "$top" --werror "$@" >"$folder.log" 2>&1 || {
+			cat "$folder.log"
+			return 1
+		}
+	fi
+	ninja -C "$folder" --quiet
+}
+
+# run NAME MESON-TEST-ARGUMENTS...
+run() {
+	local folder=$build/$1
+	shift
+	meson test -C "$folder" --no-rebuild --print-errorlogs --no-suite=bench "$@"
+	logs+=("$folder/meson-logs/testlog.json")
+}
+
+# stage TITLE NAME: prints how long the one before took
+stage() {
+	printf '\n== %s (%s s so far)\n' "$1" "$SECONDS"
+}
+
+stage 'gcc: all tests'
+if make gcc gcc g++ --buildtype=debugoptimized; then
+	run gcc
+else
+	broken+=('build with gcc')
+fi
+stage 'clang: warnings and lock analysis, unit tests'
+if ! command -v clang >/dev/null; then
+	logs+=('skip:clang is not installed')
+elif make clang clang clang++ --buildtype=debugoptimized; then
+	run clang --suite unit
+else
+	broken+=('build with clang')
+fi
+stage 'gcc with AddressSanitizer and UndefinedBehaviourSanitizer: unit tests'
+if make asan gcc g++ -Db_sanitize=address,undefined -Db_lundef=false; then
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=0 \
+		run asan --suite unit
+else
+	broken+=('build with AddressSanitizer')
+fi
+stage 'gcc with ThreadSanitizer: unit and stress tests'
+if make tsan gcc g++ -Db_sanitize=thread -Db_lundef=false; then
+	TSAN_OPTIONS=halt_on_error=1 run tsan --suite tsan
+else
+	broken+=('build with ThreadSanitizer')
+fi
+stage 'what is left over'
+if ! "$top/test/e2e/left-over.sh" end "$build/before.ipc"; then
+	broken+=('queues, segments or processes were left over')
+fi
+
+python3 "$top/test/summary.py" "${logs[@]}" "${broken[@]/#/fail:}"
