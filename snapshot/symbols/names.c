@@ -17,6 +17,9 @@ enum {
 	MAX_MANGLED_BYTES = 1 << 16,
 };
 
+/* glibc's prefix for what it calls inside itself: `__GI_raise` is raise. */
+static const char HIDDEN_ALIAS[] = "__GI_";
+
 /* From <cxxabi.h>, which only C++ may include. */
 char *__cxa_demangle(const char *mangled, char *buffer, size_t *buffer_bytes, int *status);
 
@@ -29,9 +32,15 @@ static char *tidy(const char *raw)
 {
 	const char *version = strchr(raw + 1, '@');
 	size_t raw_bytes = version ? (size_t)(version - raw) : strlen(raw);
-	char *plain = strndup(raw, raw_bytes), *demangled;
+	char *plain, *demangled;
 	int status;
 
+	if (raw_bytes > sizeof(HIDDEN_ALIAS) - 1 &&
+			!strncmp(raw, HIDDEN_ALIAS, sizeof(HIDDEN_ALIAS) - 1)) {
+		raw += sizeof(HIDDEN_ALIAS) - 1;
+		raw_bytes -= sizeof(HIDDEN_ALIAS) - 1;
+	}
+	plain = strndup(raw, raw_bytes);
 	if (!plain || raw_bytes > MAX_MANGLED_BYTES || !is_mangled(plain))
 		return plain;
 	demangled = __cxa_demangle(plain, NULL, NULL, &status);

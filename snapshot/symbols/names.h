@@ -2,8 +2,9 @@
 /*
  * names.h - raw symbol names to what a person reads.
  *
- * C++ names come out as c++filt prints them, with parameters; the version of a symbol (`@@GLIBC_2.2`)
- * is cut off; everything else, such as `work.isra.0` or a Rust v0 name, stays as it is.
+ * C++ names come out as c++filt prints them, with parameters; the version of a symbol
+ * (`@@GLIBC_2.2`) and glibc's `__GI_` are cut off; everything else, such as `work.isra.0` or a Rust
+ * v0 name, stays as it is.
  */
 #ifndef LW_SNAPSHOT_NAMES_H
 #define LW_SNAPSHOT_NAMES_H

@@ -131,10 +131,12 @@ static const char *outer_name(
 {
 	const char *raw = symtab_name_at(&object->symtab, addr), *name;
 
-	if (known && raw && strncmp(raw, "_Z", 2))
+	if (known && (!raw || strncmp(raw, "_Z", 2)))
 		return known;
 	name = names_tidy(&symbols->names, raw);
-	return !known || (name && strstr(name, known)) ? name : known;
+	if (!known)
+		return name;
+	return name && memmem(name, strlen(name), known, strcspn(known, "<(")) ? name : known;
 }
 
 static struct answer *look_up(struct symbols *symbols, struct object *object, uint64_t addr)
