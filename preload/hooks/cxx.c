@@ -30,11 +30,16 @@ static const enum lw_kind delete_kinds[] = { LW_KIND_DELETE, LW_KIND_DELETE_ARRA
 static void *find_callers(const struct lw_frame *frame, const char *name)
 {
 	struct dl_find_object caller, found;
-	void *function;
+	void *function, *handle;
 
 	if (_dl_find_object((void *)frame->pc, &caller))
 		return NULL;
-	function = dlsym(caller.dlfo_link_map, name);
+	/* its link map is no handle yet: one that was only loaded as a dependency has no search list */
+	handle = dlopen(caller.dlfo_link_map->l_name, RTLD_LAZY | RTLD_NOLOAD);
+	if (!handle)
+		return NULL;
+	function = dlsym(handle, name);
+	(void)lw_real.dlclose(handle);
 	if (!function || _dl_find_object(function, &found))
 		return NULL;
 	/* not ourselves again */
@@ -42,15 +47,17 @@ static void *find_callers(const struct lw_frame *frame, const char *name)
 			       (uintptr_t)&lw_real < (uintptr_t)found.dlfo_map_end ? NULL : function;
 }
 
-/* Memory ran out: new_handler and bad_alloc are the real operator's. May not return. */
+/*
+ * Memory ran out: new_handler and bad_alloc are the real operator's. May not return. Of the caller's
+ * library it is the plain one for arrays too: its new[] jumps to new, and with it to us, from nowhere.
+ */
 static LW_COLD void *fail_new(size_t bytes, int shape, const struct lw_frame *frame)
 {
-	static const char *const names[] = { "_Znwm", "_Znam" };
 	void *(*op)(size_t) = lw_real.op_new[shape];
 	void *found;
 
 	if (!op) {
-		found = find_callers(frame, names[shape]);
+		found = find_callers(frame, "_Znwm");
 		memcpy(&op, &found, sizeof(op));
 	}
 	return op ? op(bytes) : NULL;
@@ -58,12 +65,11 @@ static LW_COLD void *fail_new(size_t bytes, int shape, const struct lw_frame *fr
 
 static LW_COLD void *fail_new_aligned(size_t bytes, size_t align, int shape, const struct lw_frame *frame)
 {
-	static const char *const names[] = { "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t" };
 	void *(*op)(size_t, size_t) = lw_real.op_new_aligned[shape];
 	void *found;
 
 	if (!op) {
-		found = find_callers(frame, names[shape]);
+		found = find_callers(frame, "_ZnwmSt11align_val_t");
 		memcpy(&op, &found, sizeof(op));
 	}
 	return op ? op(bytes, align) : NULL;
