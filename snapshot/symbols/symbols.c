@@ -123,20 +123,21 @@ static struct object *open_module(struct symbols *symbols, unsigned module)
 
 /*
  * The name of the function that stands in the file. Debug information has it without the suffix of
- * a clone, but where it has only a bare identifier (clang -gline-tables-only), a mangled symbol
- * says more: scope and parameters.
+ * a clone, so it goes before the symbol table's but in two cases. A bare identifier (clang
+ * -gline-tables-only) gives way to the mangled symbol, which has scope and parameters; and a private
+ * C name to its public alias (`__strdup`, `__pthread_create_2_1`), which is the one that people call
+ * and that they see where the debug package is not installed.
  */
 static const char *outer_name(
 		struct symbols *symbols, struct object *object, uint64_t addr, const char *known)
 {
-	const char *raw = symtab_name_at(&object->symtab, addr), *name;
+	const char *name = names_tidy(&symbols->names, symtab_name_at(&object->symtab, addr));
 
-	if (known && (!raw || strncmp(raw, "_Z", 2)))
-		return known;
-	name = names_tidy(&symbols->names, raw);
-	if (!known)
-		return name;
-	return name && memmem(name, strlen(name), known, strcspn(known, "<(")) ? name : known;
+	if (!known || !name)
+		return known ? known : name;
+	if (strchr(name, '('))
+		return memmem(name, strlen(name), known, strcspn(known, "<(")) ? name : known;
+	return known[0] == '_' && name[0] != '_' ? name : known;
 }
 
 static struct answer *look_up(struct symbols *symbols, struct object *object, uint64_t addr)

@@ -6,8 +6,9 @@
  * look-up by address takes the preceding symbol where none fits, which puts a stripped library's
  * private functions under whatever exported name comes before; hence this index.
  *
- * Where several symbols begin at one address the order is: global, weak, local; then the name with
- * fewer leading underscores (`malloc`, not `__libc_malloc`).
+ * Where several symbols begin at one address, what is exported goes before what is local, then the
+ * name with fewer leading underscores, then global before weak: in libc, `strdup` is a weak alias of
+ * the global `__strdup`, and nobody calls the latter.
  */
 #include "snapshot/symbols/symtab.h"
 
@@ -16,8 +17,9 @@
 
 enum {
 	MAX_UNDERSCORES = 7,
-	RANK_WEAK = MAX_UNDERSCORES + 1, /* above any difference in underscores */
-	RANK_GLOBAL = 2 * RANK_WEAK,
+	RANK_GLOBAL = 1,
+	RANK_UNDERSCORE = 2,
+	RANK_EXPORTED = (MAX_UNDERSCORES + 1) * RANK_UNDERSCORE,
 };
 
 void symtab_init(struct symtab *symtab, Dwfl_Module *module, uint64_t end)
@@ -45,13 +47,14 @@ static bool code_section(Elf *elf, GElf_Word index, Dwarf_Addr bias, GElf_Shdr *
 static uint32_t rank_of(const GElf_Sym *symbol, const char *name)
 {
 	size_t underscores = strspn(name, "_");
-	uint32_t rank = MAX_UNDERSCORES;
+	uint32_t rank = 0;
 
-	rank -= underscores < MAX_UNDERSCORES ? (uint32_t)underscores : MAX_UNDERSCORES;
+	if (underscores < MAX_UNDERSCORES)
+		rank = (MAX_UNDERSCORES - (uint32_t)underscores) * RANK_UNDERSCORE;
 	if (GELF_ST_BIND(symbol->st_info) == STB_GLOBAL)
-		rank += RANK_GLOBAL;
-	else if (GELF_ST_BIND(symbol->st_info) == STB_WEAK)
-		rank += RANK_WEAK;
+		rank += RANK_EXPORTED + RANK_GLOBAL;
+	else if (GELF_ST_BIND(symbol->st_info) != STB_LOCAL)
+		rank += RANK_EXPORTED;
 	return rank;
 }
 

@@ -13,6 +13,7 @@
 
 #include <dwarf.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct unit {
 	Dwarf_Die die;		/* has ranges and line table */
@@ -99,7 +100,7 @@ static void read_unit(struct unit *unit)
 		unit->files = NULL;
 }
 
-/* The name for people, and whether it says less than a linkage name would. */
+/* The name for people, and whether it is a bare one: the symbol table may have a better one. */
 static const char *function_name(struct names *names, Dwarf_Die *die, bool *is_bare)
 {
 	Dwarf_Attribute attribute;
@@ -108,7 +109,7 @@ static const char *function_name(struct names *names, Dwarf_Die *die, bool *is_b
 	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
 			dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
 		linkage = dwarf_formstring(&attribute);
-	*is_bare = !linkage;
+	*is_bare = !linkage || strncmp(linkage, "_Z", 2);
 	return names_tidy(names, linkage ? linkage : dwarf_diename(die));
 }
 

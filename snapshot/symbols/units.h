@@ -39,7 +39,7 @@ struct units {
 struct units_answer {
 	struct symbol_frame frames[MAX_FRAMES];
 	size_t nr_frames;	/* 0: no unit holds the address */
-	bool is_bare;		/* the last function is a bare identifier, perhaps of something mangled */
+	bool is_bare;		/* the last function's name is not a demangled one */
 };
 
 /* end is the end of the module, as Dwfl counts. */

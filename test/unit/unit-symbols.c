@@ -45,6 +45,7 @@ static struct stack stacks[] = {
 	{"sample_outer", {{"inner", "sample.c", SAMPLE_INNER}, {"middle", "sample.c", SAMPLE_MIDDLE},
 			{"sample_outer", "sample.c", SAMPLE_OUTER}}, 0},
 	{"sample_hidden", {{"hidden", "sample.c", SAMPLE_HIDDEN}}, 0},
+	{"sample_alias", {{"sample_alias", "sample.c", SAMPLE_ALIAS}}, 0},
 	{"sample_method", {{"shapes::Shape::area(int, shapes::Shape const&) const", "sample.cc",
 			SAMPLE_METHOD}}, 0},
 	{"sample_constructor", {{"shapes::Shape::Shape(int, char const*)", "sample.cc",

@@ -56,3 +56,14 @@ int sample_hidden(int value)
 	hidden(value);
 	return sample_lines[SAMPLE_NOWHERE];
 }
+
+int __sample_alias(int value);
+
+int __sample_alias(int value)
+{
+	sample_lines[SAMPLE_ALIAS] = __LINE__ + 1;
+	sample_note();
+	return value;
+}
+
+__attribute__((weak, alias("__sample_alias"))) int sample_alias(int value);

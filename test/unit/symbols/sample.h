@@ -15,6 +15,7 @@ enum sample_place {
 	SAMPLE_MIDDLE,
 	SAMPLE_OUTER,
 	SAMPLE_HIDDEN,
+	SAMPLE_ALIAS,
 	SAMPLE_METHOD,
 	SAMPLE_CONSTRUCTOR,
 	SAMPLE_BOX,
@@ -35,6 +36,7 @@ void sample_note(void);
 
 int sample_outer(int value);	/* two inlined C functions deep */
 int sample_hidden(int value);	/* through a static function */
+int sample_alias(int value);	/* a weak alias of a name with underscores */
 int sample_method(int value);	/* through a C++ method, ... */
 int sample_constructor(int value);
 int sample_box(int value);	/* a class template in an anonymous namespace */
