@@ -13,8 +13,8 @@
 
 struct slot {
 	uint64_t addr;
-	uint64_t resolver;	/* SLOT_IFUNC: the function that chooses; else 0 */
-	uint32_t symbol;	/* SLOT_SYMBOL: index in DT_SYMTAB */
+	uint64_t resolver; /* SLOT_IFUNC: the function that chooses; else 0 */
+	uint32_t symbol;   /* SLOT_SYMBOL: index in DT_SYMTAB */
 };
 
 enum { FIRST_SLOTS = 64 };
@@ -100,7 +100,7 @@ static void read_slots(struct callees *callees)
 }
 
 static const char *slot_name(
-		const struct callees *callees, struct symtab *symtab, const struct slot *slot)
+	const struct callees *callees, struct symtab *symtab, const struct slot *slot)
 {
 	if (slot->resolver)
 		return symtab_name_of(symtab, slot->resolver + callees->bias);
@@ -108,7 +108,7 @@ static const char *slot_name(
 }
 
 static const char *target_name(
-		const struct callees *callees, struct symtab *symtab, const struct target *target)
+	const struct callees *callees, struct symtab *symtab, const struct target *target)
 {
 	const struct slot *found = NULL;
 	struct slot slot = {.addr = target->value};
@@ -116,11 +116,9 @@ static const char *target_name(
 	if (target->kind == TARGET_SLOT && callees->nr_slots)
 		found = bsearch(&slot, callees->slots, callees->nr_slots, sizeof(slot), compare);
 	else if (target->kind == TARGET_PLT &&
-			target->value < callees->tables.plt_rela_bytes / sizeof(Elf64_Rela) &&
-			slot_of(&callees->image,
-					callees->tables.plt_rela +
-							target->value * sizeof(Elf64_Rela),
-					&slot))
+		 target->value < callees->tables.plt_rela_bytes / sizeof(Elf64_Rela) &&
+		 slot_of(&callees->image,
+			 callees->tables.plt_rela + target->value * sizeof(Elf64_Rela), &slot))
 		found = &slot;
 	return found ? slot_name(callees, symtab, found) : NULL;
 }

@@ -20,18 +20,18 @@ struct slot;
 
 struct callees {
 	Elf *elf;
-	uint64_t bias;		/* what the symbol table adds to addresses in the file */
-	bool is_read;		/* the rest is filled at the first question */
+	uint64_t bias; /* what the symbol table adds to addresses in the file */
+	bool is_read;  /* the rest is filled at the first question */
 	struct image image;
 	struct image_tables tables;
-	struct slot *slots;	/* sorted by address */
+	struct slot *slots; /* sorted by address */
 	size_t nr_slots, max_slots;
 };
 
 void callees_init(struct callees *callees, Elf *elf, uint64_t bias);
 void callees_fini(struct callees *callees);
 
-/* The raw name of what the call that ends at return_addr calls, as it stands in the file, or NULL. */
+/* The raw name, as it stands in the file, of what the call before return_addr calls, or NULL. */
 const char *callees_name(struct callees *callees, struct symtab *symtab, uint64_t return_addr);
 
 /*
@@ -40,9 +40,9 @@ const char *callees_name(struct callees *callees, struct symtab *symtab, uint64_
  */
 enum target_kind {
 	TARGET_UNKNOWN,
-	TARGET_CODE,	/* value: an address in the same file */
-	TARGET_SLOT,	/* value: the address of the GOT entry that holds the function's address */
-	TARGET_PLT,	/* value: index of the relocation in DT_JMPREL */
+	TARGET_CODE, /* value: an address in the same file */
+	TARGET_SLOT, /* value: the address of the GOT entry that holds the function's address */
+	TARGET_PLT,  /* value: index of the relocation in DT_JMPREL */
 };
 
 struct target {
@@ -53,8 +53,8 @@ struct target {
 /* How the loader fills a GOT entry. */
 enum slot_kind {
 	SLOT_OTHER,
-	SLOT_SYMBOL,	/* with the address of a symbol */
-	SLOT_IFUNC,	/* with what the function at the addend returns */
+	SLOT_SYMBOL, /* with the address of a symbol */
+	SLOT_IFUNC,  /* with what the function at the addend returns */
 };
 
 struct target callee_of_call(const struct image *image, uint64_t return_addr);

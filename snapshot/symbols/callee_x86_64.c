@@ -15,10 +15,10 @@
 #include <string.h>
 
 enum {
-	CALL_BYTES = 5,		/* e8 rel32 */
-	CALL_SLOT_BYTES = 6,	/* ff 15 rel32 */
-	JUMP_SLOT_BYTES = 6,	/* ff 25 rel32 */
-	PUSH_BYTES = 5,		/* 68 imm32 */
+	CALL_BYTES = 5,	     /* e8 rel32 */
+	CALL_SLOT_BYTES = 6, /* ff 15 rel32 */
+	JUMP_SLOT_BYTES = 6, /* ff 25 rel32 */
+	PUSH_BYTES = 5,	     /* 68 imm32 */
 };
 
 static uint64_t relative(uint64_t base, const uint8_t *displacement)
@@ -43,7 +43,7 @@ struct target callee_of_call(const struct image *image, uint64_t return_addr)
 
 /* The address after this instruction if it stands at addr, else addr. */
 static uint64_t skip(const struct image *image, uint64_t addr, const char *instruction,
-		size_t opcode_bytes, size_t all_bytes)
+	size_t opcode_bytes, size_t all_bytes)
 {
 	const uint8_t *code = image_at(image, addr, all_bytes);
 
@@ -61,7 +61,7 @@ struct target callee_of_stub(const struct image *image, uint64_t addr)
 	uint64_t jump;
 
 	addr = skip(image, addr, "\xf3\x0f\x1e\xfa", 4, 4); /* endbr64 */
-	jump = skip(image, addr, "\x41\xbb", 2, 6);	     /* mov $index, %r11d */
+	jump = skip(image, addr, "\x41\xbb", 2, 6);	    /* mov $index, %r11d */
 	jump = skip_bnd(image, jump);
 	code = image_at(image, jump, JUMP_SLOT_BYTES);
 	if (code && code[0] == 0xff && code[1] == 0x25)

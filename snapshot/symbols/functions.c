@@ -81,7 +81,7 @@ static bool is_worth_entering(int tag, enum functions_depth depth)
 }
 
 static void list_functions(struct functions *functions, Dwarf_Die *parent,
-		enum functions_depth depth, unsigned nesting, uint64_t end)
+	enum functions_depth depth, unsigned nesting, uint64_t end)
 {
 	Dwarf_Die die;
 
@@ -97,8 +97,8 @@ static void list_functions(struct functions *functions, Dwarf_Die *parent,
 	} while (!dwarf_siblingof(&die, &die));
 }
 
-static void read_functions(struct functions *functions, Dwarf_Die *unit,
-		enum functions_depth depth, uint64_t end)
+static void read_functions(
+	struct functions *functions, Dwarf_Die *unit, enum functions_depth depth, uint64_t end)
 {
 	functions_fini(functions);
 	functions->depth = depth;
@@ -107,7 +107,7 @@ static void read_functions(struct functions *functions, Dwarf_Die *unit,
 }
 
 struct function *functions_find(
-		struct functions *functions, Dwarf_Die *unit, uint64_t addr, uint64_t end)
+	struct functions *functions, Dwarf_Die *unit, uint64_t addr, uint64_t end)
 {
 	const struct range *range;
 
@@ -134,23 +134,22 @@ void functions_fini(struct functions *functions)
 
 /* The index of the new one, or that of its caller if there is no memory for it. */
 static uint32_t add_inlined(
-		struct function *function, Dwarf_Die *die, uint32_t caller, uint64_t end)
+	struct function *function, Dwarf_Die *die, uint32_t caller, uint64_t end)
 {
 	uint32_t index = (uint32_t)function->nr_inlined;
-	struct inlined *inlined = grown(function->inlined, function->nr_inlined,
-			&function->max_inlined, sizeof(*inlined));
+	struct inlined *inlined = grown(
+		function->inlined, function->nr_inlined, &function->max_inlined, sizeof(*inlined));
 
 	if (!inlined)
 		return caller;
 	function->inlined = inlined;
-	function->inlined[function->nr_inlined++] =
-			(struct inlined){.die = *die, .caller = caller};
+	function->inlined[function->nr_inlined++] = (struct inlined){.die = *die, .caller = caller};
 	functions_add_ranges(&function->ranges, die, index, end);
 	return index;
 }
 
 static void list_inlined(struct function *function, Dwarf_Die *parent, uint32_t caller,
-		unsigned nesting, uint64_t end)
+	unsigned nesting, uint64_t end)
 {
 	Dwarf_Die die;
 
@@ -160,7 +159,7 @@ static void list_inlined(struct function *function, Dwarf_Die *parent, uint32_t 
 		switch (dwarf_tag(&die)) {
 		case DW_TAG_inlined_subroutine:
 			list_inlined(function, &die, add_inlined(function, &die, caller, end),
-					nesting + 1, end);
+				nesting + 1, end);
 			break;
 		case DW_TAG_lexical_block:
 		case DW_TAG_try_block:
@@ -186,7 +185,7 @@ uint32_t function_innermost(struct function *function, uint64_t addr, uint64_t e
 		const struct range *range = &function->ranges.v[i];
 
 		if (addr >= range->lo && addr < range->hi &&
-				(innermost == NOT_INLINED || range->ref > innermost))
+			(innermost == NOT_INLINED || range->ref > innermost))
 			innermost = range->ref;
 	}
 	return innermost;

@@ -22,28 +22,28 @@ static const uint32_t NOT_INLINED = UINT32_MAX;
 
 struct inlined {
 	Dwarf_Die die;
-	uint32_t caller;	/* index in the same array, below its own, or NOT_INLINED */
+	uint32_t caller; /* index in the same array, below its own, or NOT_INLINED */
 };
 
 struct function {
 	Dwarf_Die die;
-	bool is_read;		/* the rest is filled at the first question */
+	bool is_read; /* the rest is filled at the first question */
 	struct inlined *inlined;
 	size_t nr_inlined, max_inlined;
-	struct ranges ranges;	/* unsorted; ref: index in inlined */
+	struct ranges ranges; /* unsorted; ref: index in inlined */
 };
 
 enum functions_depth {
-	FUNCTIONS_NONE,		/* nothing read yet */
-	FUNCTIONS_OUTER,	/* functions of the unit and its namespaces */
-	FUNCTIONS_ALL,		/* also those inside functions and types */
+	FUNCTIONS_NONE,	 /* nothing read yet */
+	FUNCTIONS_OUTER, /* functions of the unit and its namespaces */
+	FUNCTIONS_ALL,	 /* also those inside functions and types */
 };
 
 struct functions {
 	enum functions_depth depth;
 	struct function *v;
 	size_t nr, max;
-	struct ranges ranges;	/* ref: index in v */
+	struct ranges ranges; /* ref: index in v */
 };
 
 /*
@@ -51,7 +51,7 @@ struct functions {
  * not count. The pointer is good until the next call.
  */
 struct function *functions_find(
-		struct functions *functions, Dwarf_Die *unit, uint64_t addr, uint64_t end);
+	struct functions *functions, Dwarf_Die *unit, uint64_t addr, uint64_t end);
 void functions_fini(struct functions *functions);
 
 /* The innermost call that was inlined at addr, an index in function->inlined, or NOT_INLINED. */

@@ -40,8 +40,8 @@ const uint8_t *image_at(const struct image *image, uint64_t addr, uint64_t nr_by
 		if (segment.p_type != PT_LOAD || addr < segment.p_vaddr || at >= segment.p_filesz)
 			continue;
 		if (nr_bytes > segment.p_filesz - at || segment.p_offset > image->nr_bytes ||
-				at > image->nr_bytes - segment.p_offset ||
-				nr_bytes > image->nr_bytes - segment.p_offset - at)
+			at > image->nr_bytes - segment.p_offset ||
+			nr_bytes > image->nr_bytes - segment.p_offset - at)
 			return NULL;
 		return image->bytes + segment.p_offset + at;
 	}
@@ -99,23 +99,23 @@ void image_find_tables(const struct image *image, struct image_tables *tables)
 		return;
 	for (uint64_t at = 0; at + sizeof(entry) <= segment.p_filesz; at += sizeof(entry)) {
 		if (!image_read(image, segment.p_vaddr + at, &entry, sizeof(entry)) ||
-				entry.d_tag == DT_NULL)
+			entry.d_tag == DT_NULL)
 			return;
 		note_entry(tables, &entry);
 	}
 }
 
-const char *image_symbol_name(const struct image *image, const struct image_tables *tables,
-		uint32_t symbol)
+const char *image_symbol_name(
+	const struct image *image, const struct image_tables *tables, uint32_t symbol)
 {
 	const char *strings = (const char *)image_at(image, tables->strings, tables->strings_bytes);
 	Elf64_Sym entry;
 
 	if (!strings || !tables->symbols ||
-			!image_read(image, tables->symbols + symbol * sizeof(entry), &entry,
-					sizeof(entry)) ||
-			!entry.st_name || entry.st_name >= tables->strings_bytes ||
-			!memchr(strings + entry.st_name, 0, tables->strings_bytes - entry.st_name))
+		!image_read(
+			image, tables->symbols + symbol * sizeof(entry), &entry, sizeof(entry)) ||
+		!entry.st_name || entry.st_name >= tables->strings_bytes ||
+		!memchr(strings + entry.st_name, 0, tables->strings_bytes - entry.st_name))
 		return NULL;
 	return strings + entry.st_name;
 }

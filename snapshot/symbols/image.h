@@ -14,17 +14,17 @@
 #include <stdint.h>
 
 struct image {
-	const uint8_t *bytes;	/* the whole file; not ours */
+	const uint8_t *bytes; /* the whole file; not ours */
 	size_t nr_bytes;
-	uint64_t headers;	/* offset of the program headers in bytes */
+	uint64_t headers; /* offset of the program headers in bytes */
 	size_t nr_headers;
 };
 
 /* Where the loader's tables are; 0 where the file has none. */
 struct image_tables {
 	uint64_t symbols, strings, strings_bytes;
-	uint64_t rela, rela_bytes;		/* DT_RELA */
-	uint64_t plt_rela, plt_rela_bytes;	/* DT_JMPREL */
+	uint64_t rela, rela_bytes;	   /* DT_RELA */
+	uint64_t plt_rela, plt_rela_bytes; /* DT_JMPREL */
 };
 
 /* The bytes, at least the 64 of an ELF header, must outlive the image. */
@@ -39,7 +39,7 @@ bool image_read(const struct image *image, uint64_t addr, void *to, size_t nr_by
 void image_find_tables(const struct image *image, struct image_tables *tables);
 
 /* Entry of DT_SYMTAB; NULL when it has no name or is out of the file. */
-const char *image_symbol_name(const struct image *image, const struct image_tables *tables,
-		uint32_t symbol);
+const char *image_symbol_name(
+	const struct image *image, const struct image_tables *tables, uint32_t symbol);
 
 #endif

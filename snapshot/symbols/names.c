@@ -36,7 +36,7 @@ static char *tidy(const char *raw)
 	int status;
 
 	if (raw_bytes > sizeof(HIDDEN_ALIAS) - 1 &&
-			!strncmp(raw, HIDDEN_ALIAS, sizeof(HIDDEN_ALIAS) - 1)) {
+		!strncmp(raw, HIDDEN_ALIAS, sizeof(HIDDEN_ALIAS) - 1)) {
 		raw += sizeof(HIDDEN_ALIAS) - 1;
 		raw_bytes -= sizeof(HIDDEN_ALIAS) - 1;
 	}

@@ -24,25 +24,25 @@
 
 /* Never reached: the file is open before Dwfl would look for it. */
 static int find_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
-		char **file_name, Elf **elf)
+	char **file_name, Elf **elf)
 {
 	(void)module, (void)userdata, (void)name, (void)base, (void)file_name, (void)elf;
 	return -1;
 }
 
 static int find_debuginfo(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
-		const char *file_name, const char *link, GElf_Word link_crc, char **debug_name)
+	const char *file_name, const char *link, GElf_Word link_crc, char **debug_name)
 {
 	const struct object *object = *userdata;
 	int fd = dwfl_standard_find_debuginfo(
-			module, userdata, name, base, file_name, link, link_crc, debug_name);
+		module, userdata, name, base, file_name, link, link_crc, debug_name);
 
 	if (fd >= 0 || !file_name || !object || !strcmp(file_name, object->path))
 		return fd;
 	free(*debug_name);
 	*debug_name = NULL;
 	return dwfl_standard_find_debuginfo(
-			module, userdata, name, base, object->path, link, link_crc, debug_name);
+		module, userdata, name, base, object->path, link, link_crc, debug_name);
 }
 
 bool search_init(struct search *search, const char *root)
@@ -51,7 +51,8 @@ bool search_init(struct search *search, const char *root)
 
 	*search = (struct search){.root = root};
 	if (*root)
-		bytes = asprintf(&search->debug_path, ":.debug:%s/usr/lib/debug:/usr/lib/debug", root);
+		bytes = asprintf(
+			&search->debug_path, ":.debug:%s/usr/lib/debug:/usr/lib/debug", root);
 	else
 		bytes = asprintf(&search->debug_path, ":.debug:/usr/lib/debug");
 	if (bytes < 0) {
@@ -74,7 +75,7 @@ void search_fini(struct search *search)
 }
 
 struct object *object_new(const struct search *search, const char *path, const uint8_t *build_id,
-		size_t build_id_bytes)
+	size_t build_id_bytes)
 {
 	struct object *object = calloc(1, sizeof(*object));
 
@@ -110,7 +111,7 @@ void object_free(struct object *object)
 }
 
 bool object_is(const struct object *object, const char *path, const uint8_t *build_id,
-		size_t build_id_bytes)
+	size_t build_id_bytes)
 {
 	return !strcmp(object->path, path) && object->build_id_bytes == build_id_bytes &&
 	       (!build_id_bytes || !memcmp(object->build_id, build_id, build_id_bytes));
@@ -126,8 +127,8 @@ static bool is_loadable(int fd)
 		return false;
 	if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
 		return false;
-	return !memcmp(header.e_ident, ELFMAG, SELFMAG) &&
-	       header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_ident[EI_DATA] == ELFDATA2LSB &&
+	return !memcmp(header.e_ident, ELFMAG, SELFMAG) && header.e_ident[EI_CLASS] == ELFCLASS64 &&
+	       header.e_ident[EI_DATA] == ELFDATA2LSB &&
 	       (header.e_type == ET_DYN || header.e_type == ET_EXEC);
 }
 

@@ -21,13 +21,13 @@
 
 /* Where to look for files; the same for all objects, and must not move while there are any. */
 struct search {
-	const char *root;	/* before all paths; "" for none */
-	char *debug_path;	/* folders, as dwfl_standard_find_debuginfo wants them */
+	const char *root; /* before all paths; "" for none */
+	char *debug_path; /* folders, as dwfl_standard_find_debuginfo wants them */
 	Dwfl_Callbacks callbacks;
 };
 
 enum object_state {
-	OBJECT_NEW,	/* nobody asked yet */
+	OBJECT_NEW, /* nobody asked yet */
 	OBJECT_OPEN,
 	OBJECT_UNKNOWN, /* missing, not usable, or another file than the one that ran; stays so */
 };
@@ -40,7 +40,7 @@ struct object {
 	enum object_state state;
 	Dwfl *dwfl;
 	Dwfl_Module *module;
-	uint64_t bias;	/* what Dwfl adds to the addresses in the file */
+	uint64_t bias; /* what Dwfl adds to the addresses in the file */
 	struct symtab symtab;
 	struct units units;
 	struct callees callees;
@@ -52,11 +52,11 @@ void search_fini(struct search *search);
 
 /* NULL: out of memory. Opens nothing. */
 struct object *object_new(const struct search *search, const char *path, const uint8_t *build_id,
-		size_t build_id_bytes);
+	size_t build_id_bytes);
 void object_free(struct object *object);
 
 bool object_is(const struct object *object, const char *path, const uint8_t *build_id,
-		size_t build_id_bytes);
+	size_t build_id_bytes);
 
 /* Opens at the first call. False: nothing can be known about this object. */
 bool object_open(struct object *object);

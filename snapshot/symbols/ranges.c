@@ -26,7 +26,7 @@ bool ranges_add(struct ranges *ranges, uint64_t lo, uint64_t hi, uint32_t ref, u
 	return true;
 }
 
-/* What is preferred comes later; ref settles the rest, so that the answer never depends on qsort. */
+/* What is preferred comes later; ref settles the rest, that the answer never depends on qsort. */
 static int compare(const void *left, const void *right)
 {
 	const struct range *a = left, *b = right;

@@ -13,10 +13,11 @@
 #include <stdint.h>
 
 struct range {
-	uint64_t lo, hi;  /* [lo, hi); lo == hi: holds no address, but marks where something begins */
-	uint64_t max_hi;  /* the greatest hi of this and all ranges before it, once sorted */
-	uint32_t ref;	  /* the owner's: an index of what stands there */
-	uint32_t rank;	  /* among ranges of the same lo the higher rank is preferred */
+	uint64_t lo,
+		hi; /* [lo, hi); lo == hi: holds no address, but marks where something begins */
+	uint64_t max_hi; /* the greatest hi of this and all ranges before it, once sorted */
+	uint32_t ref;	 /* the owner's: an index of what stands there */
+	uint32_t rank;	 /* among ranges of the same lo the higher rank is preferred */
 };
 
 struct ranges {

@@ -88,8 +88,8 @@ static bool add_object(struct symbols *symbols, struct object *object)
 	return true;
 }
 
-static struct object *intern_object(struct symbols *symbols, const char *path,
-		const uint8_t *build_id, size_t build_id_bytes)
+static struct object *intern_object(
+	struct symbols *symbols, const char *path, const uint8_t *build_id, size_t build_id_bytes)
 {
 	struct object *object;
 
@@ -104,8 +104,8 @@ static struct object *intern_object(struct symbols *symbols, const char *path,
 	return object;
 }
 
-void symbols_module(struct symbols *symbols, unsigned id, const char *path,
-		const uint8_t *build_id, size_t build_id_bytes)
+void symbols_module(struct symbols *symbols, unsigned id, const char *path, const uint8_t *build_id,
+	size_t build_id_bytes)
 {
 	struct object *object;
 
@@ -124,12 +124,12 @@ static struct object *open_module(struct symbols *symbols, unsigned module)
 /*
  * The name of the function that stands in the file. Debug information has it without the suffix of
  * a clone, so it goes before the symbol table's but in two cases. A bare identifier (clang
- * -gline-tables-only) gives way to the mangled symbol, which has scope and parameters; and a private
- * C name to its public alias (`__strdup`, `__pthread_create_2_1`), which is the one that people call
- * and that they see where the debug package is not installed.
+ * -gline-tables-only) gives way to the mangled symbol, which has scope and parameters; and a
+ * private C name to its public alias (`__strdup`, `__pthread_create_2_1`), which is the one that
+ * people call and that they see where the debug package is not installed.
  */
 static const char *outer_name(
-		struct symbols *symbols, struct object *object, uint64_t addr, const char *known)
+	struct symbols *symbols, struct object *object, uint64_t addr, const char *known)
 {
 	const char *name = names_tidy(&symbols->names, symtab_name_at(&object->symtab, addr));
 
@@ -160,8 +160,8 @@ static struct answer *look_up(struct symbols *symbols, struct object *object, ui
 	return answer;
 }
 
-const struct symbol_frame *symbols_resolve(struct symbols *symbols, unsigned module,
-		uint64_t offset, bool exact_pc, size_t *nr_frames)
+const struct symbol_frame *symbols_resolve(
+	struct symbols *symbols, unsigned module, uint64_t offset, bool exact_pc, size_t *nr_frames)
 {
 	struct object *object = open_module(symbols, module);
 	uint64_t addr = exact_pc ? offset : offset - 1;
@@ -194,6 +194,7 @@ const char *symbols_callee(struct symbols *symbols, unsigned module, uint64_t of
 	if (known)
 		return known == no_name ? NULL : known;
 	name = names_tidy(&symbols->names, callees_name(&object->callees, &object->symtab, offset));
-	table_set(&symbols->callees, (uintptr_t)object, offset, name ? (char *)(uintptr_t)name : no_name);
+	table_set(&symbols->callees, (uintptr_t)object, offset,
+		name ? (char *)(uintptr_t)name : no_name);
 	return name;
 }

@@ -42,8 +42,8 @@ void symbols_free(struct symbols *symbols);
  * Told again, an id means the new file from then on. No build id: any file at that path is taken.
  * A build id may be cut: what is given must be the beginning of the file's.
  */
-void symbols_module(struct symbols *symbols, unsigned id, const char *path,
-		const uint8_t *build_id, size_t build_id_bytes);
+void symbols_module(struct symbols *symbols, unsigned id, const char *path, const uint8_t *build_id,
+	size_t build_id_bytes);
 
 /*
  * The frames at an offset, innermost first: the last is the function that stands in the file, those
@@ -52,7 +52,7 @@ void symbols_module(struct symbols *symbols, unsigned id, const char *path,
  * and never empty: one frame with nothing in it says unknown.
  */
 const struct symbol_frame *symbols_resolve(struct symbols *symbols, unsigned module,
-		uint64_t offset, bool exact_pc, size_t *nr_frames);
+	uint64_t offset, bool exact_pc, size_t *nr_frames);
 
 /*
  * The function that the call before this return address names, demangled: the target of a direct

@@ -7,8 +7,8 @@
  * private functions under whatever exported name comes before; hence this index.
  *
  * Where several symbols begin at one address, what is exported goes before what is local, then the
- * name with fewer leading underscores, then global before weak: in libc, `strdup` is a weak alias of
- * the global `__strdup`, and nobody calls the latter.
+ * name with fewer leading underscores, then global before weak: in libc, `strdup` is a weak alias
+ * of the global `__strdup`, and nobody calls the latter.
  */
 #include "snapshot/symbols/symtab.h"
 
@@ -67,11 +67,11 @@ static void add_symbol(struct symtab *symtab, int index)
 	Elf *elf;
 	Dwarf_Addr bias;
 	const char *name = dwfl_module_getsym_info(
-			symtab->module, index, &symbol, &addr, &section, &elf, &bias);
+		symtab->module, index, &symbol, &addr, &section, &elf, &bias);
 	int type;
 
 	if (!name || !*name || !strncmp(name, ".L", 2) || symbol.st_shndx == SHN_UNDEF ||
-			symbol.st_shndx == SHN_ABS)
+		symbol.st_shndx == SHN_ABS)
 		return;
 	type = GELF_ST_TYPE(symbol.st_info);
 	if (type == STT_NOTYPE && !code_section(elf, section, bias, &header))
@@ -81,7 +81,7 @@ static void add_symbol(struct symtab *symtab, int index)
 	if (!addr || addr >= symtab->end || symbol.st_size > symtab->end - addr)
 		return;
 	ranges_add(&symtab->ranges, addr, addr + symbol.st_size, (uint32_t)index,
-			rank_of(&symbol, name));
+		rank_of(&symbol, name));
 }
 
 static void read_tables(struct symtab *symtab)
@@ -103,7 +103,7 @@ static const char *name_of(const struct symtab *symtab, const struct range *rang
 	GElf_Addr addr;
 
 	return dwfl_module_getsym_info(
-			symtab->module, (int)range->ref, &symbol, &addr, NULL, NULL, NULL);
+		symtab->module, (int)range->ref, &symbol, &addr, NULL, NULL, NULL);
 }
 
 /*
@@ -128,10 +128,10 @@ static const char *unsized_at(const struct symtab *symtab, uint64_t addr)
 		if (alias == symtab->ranges.v)
 			break;
 	}
-	if (!dwfl_module_getsym_info(symtab->module, (int)range->ref, &symbol, &value, &index, &elf,
-			    &bias) ||
-			!code_section(elf, index, bias, &header) || addr < header.sh_addr ||
-			addr - header.sh_addr >= header.sh_size)
+	if (!dwfl_module_getsym_info(
+		    symtab->module, (int)range->ref, &symbol, &value, &index, &elf, &bias) ||
+		!code_section(elf, index, bias, &header) || addr < header.sh_addr ||
+		addr - header.sh_addr >= header.sh_size)
 		return NULL;
 	return name_of(symtab, range);
 }

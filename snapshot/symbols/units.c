@@ -16,10 +16,10 @@
 #include <string.h>
 
 struct unit {
-	Dwarf_Die die;		/* has ranges and line table */
-	Dwarf_Die tree;		/* has the functions: die itself, or the one in the .dwo file */
-	bool is_read;		/* tree and files are filled */
-	Dwarf_Files *files;	/* what the numbers of call sites mean; NULL: none */
+	Dwarf_Die die;	    /* has ranges and line table */
+	Dwarf_Die tree;	    /* has the functions: die itself, or the one in the .dwo file */
+	bool is_read;	    /* tree and files are filled */
+	Dwarf_Files *files; /* what the numbers of call sites mean; NULL: none */
 	size_t nr_files;
 	struct functions functions;
 };
@@ -94,7 +94,7 @@ static void read_unit(struct unit *unit)
 	unit->is_read = true;
 	unit->tree = unit->die;
 	if (!dwarf_cu_info(unit->die.cu, NULL, &type, NULL, &split, NULL, NULL, NULL) &&
-			type == DW_UT_skeleton && split.addr)
+		type == DW_UT_skeleton && split.addr)
 		unit->tree = split;
 	if (dwarf_getsrcfiles(&unit->tree, &unit->files, &unit->nr_files))
 		unit->files = NULL;
@@ -107,7 +107,7 @@ static const char *function_name(struct names *names, Dwarf_Die *die, bool *is_b
 	const char *linkage = NULL;
 
 	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
-			dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+		dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
 		linkage = dwarf_formstring(&attribute);
 	*is_bare = !linkage || strncmp(linkage, "_Z", 2);
 	return names_tidy(names, linkage ? linkage : dwarf_diename(die));
@@ -146,19 +146,20 @@ static void fill_call(struct symbol_frame *frame, const struct unit *unit, Dwarf
 	frame->line = number_of(inlined, DW_AT_call_line);
 	frame->column = number_of(inlined, DW_AT_call_column);
 	if (unit->files &&
-			!dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) &&
-			file < unit->nr_files)
+		!dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) &&
+		file < unit->nr_files)
 		frame->file = dwarf_filesrc(unit->files, file, NULL, NULL);
 }
 
 /* The frame that addr is in, and those it was inlined into. */
 static void fill_frames(struct units_answer *answer, struct names *names, struct unit *unit,
-		struct function *function, uint32_t innermost)
+	struct function *function, uint32_t innermost)
 {
 	struct symbol_frame *frame = answer->frames;
 	uint32_t at = innermost;
 
-	for (; at != NOT_INLINED && answer->nr_frames < MAX_FRAMES; at = function->inlined[at].caller) {
+	for (; at != NOT_INLINED && answer->nr_frames < MAX_FRAMES;
+		at = function->inlined[at].caller) {
 		Dwarf_Die *die = &function->inlined[at].die;
 
 		frame->function = function_name(names, die, &answer->is_bare);
@@ -170,8 +171,8 @@ static void fill_frames(struct units_answer *answer, struct names *names, struct
 	frame->function = function_name(names, &function->die, &answer->is_bare);
 }
 
-void units_resolve(struct units *units, struct names *names, uint64_t addr,
-		struct units_answer *answer)
+void units_resolve(
+	struct units *units, struct names *names, uint64_t addr, struct units_answer *answer)
 {
 	const struct range *range;
 	struct function *function;
@@ -191,5 +192,5 @@ void units_resolve(struct units *units, struct names *names, uint64_t addr,
 	function = functions_find(&unit->functions, &unit->tree, addr, units->end);
 	if (function)
 		fill_frames(answer, names, unit, function,
-				function_innermost(function, addr, units->end));
+			function_innermost(function, addr, units->end));
 }

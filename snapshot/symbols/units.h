@@ -4,7 +4,8 @@
  *
  * Three levels, each read when it is first needed: the ranges of all units; the functions of a
  * unit; the inlined calls of a function. So the first question about a program with hundreds of MB
- * of debug information reads one entry a unit and one unit's functions, and all others are look-ups.
+ * of debug information reads one entry a unit and one unit's functions, and all others are
+ * look-ups.
  */
 #ifndef LW_SNAPSHOT_UNITS_H
 #define LW_SNAPSHOT_UNITS_H
@@ -27,19 +28,19 @@ struct unit;
 
 struct units {
 	Dwfl_Module *module;
-	uint64_t bias;		/* Dwfl's address minus the one in the debug information */
-	uint64_t end;		/* no code lies beyond, as the debug information counts */
+	uint64_t bias; /* Dwfl's address minus the one in the debug information */
+	uint64_t end;  /* no code lies beyond, as the debug information counts */
 	bool is_read;
 	struct unit *v;
 	size_t nr, max;
-	struct ranges ranges;	/* ref: index in v */
+	struct ranges ranges; /* ref: index in v */
 };
 
 /* The answer about one address. */
 struct units_answer {
 	struct symbol_frame frames[MAX_FRAMES];
-	size_t nr_frames;	/* 0: no unit holds the address */
-	bool is_bare;		/* the last function's name is not a demangled one */
+	size_t nr_frames; /* 0: no unit holds the address */
+	bool is_bare;	  /* the last function's name is not a demangled one */
 };
 
 /* end is the end of the module, as Dwfl counts. */
@@ -50,7 +51,7 @@ void units_fini(struct units *units);
  * Frames innermost first, addr as Dwfl counts. The last one's function is NULL where a unit has
  * line numbers only.
  */
-void units_resolve(struct units *units, struct names *names, uint64_t addr,
-		struct units_answer *answer);
+void units_resolve(
+	struct units *units, struct names *names, uint64_t addr, struct units_answer *answer);
 
 #endif

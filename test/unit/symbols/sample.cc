@@ -4,7 +4,8 @@
  */
 #include "sample.h"
 
-namespace shapes {
+namespace shapes
+{
 
 struct Shape {
 	int value;
@@ -27,7 +28,8 @@ __attribute__((noinline)) int Shape::area(int width, const Shape &other) const
 	return width + value + other.value;
 }
 
-namespace {
+namespace
+{
 
 template <typename T> struct Box {
 	T content;

@@ -29,19 +29,19 @@ extern "C" {
 #endif
 
 extern int sample_lines[NR_SAMPLE_PLACES];
-extern const void *sample_returned_to;		/* from sample_note() */
-extern const void *sample_hidden_returned_to;	/* from a function without a visible name */
+extern const void *sample_returned_to;	      /* from sample_note() */
+extern const void *sample_hidden_returned_to; /* from a function without a visible name */
 
 void sample_note(void);
 
-int sample_outer(int value);	/* two inlined C functions deep */
-int sample_hidden(int value);	/* through a static function */
-int sample_alias(int value);	/* a weak alias of a name with underscores */
-int sample_method(int value);	/* through a C++ method, ... */
+int sample_outer(int value);  /* two inlined C functions deep */
+int sample_hidden(int value); /* through a static function */
+int sample_alias(int value);  /* a weak alias of a name with underscores */
+int sample_method(int value); /* through a C++ method, ... */
 int sample_constructor(int value);
-int sample_box(int value);	/* a class template in an anonymous namespace */
-int sample_twice(int value);	/* an inlined function template */
-void sample_unsized(void);	/* assembler: four instructions of a byte, no type, no size */
+int sample_box(int value);   /* a class template in an anonymous namespace */
+int sample_twice(int value); /* an inlined function template */
+void sample_unsized(void);   /* assembler: four instructions of a byte, no type, no size */
 
 #ifdef __cplusplus
 }
