@@ -21,7 +21,7 @@ enum lw_gate {
 	LW_GATE_OFF,	/* this thread is not tracked */
 };
 
-struct lw_memo;
+struct lw_memos;
 struct lw_scratch;
 
 /* One per thread, in initial-exec TLS. Written by its thread only. */
@@ -29,8 +29,8 @@ struct lw_thread {
 	uint32_t gate;		/* enum lw_gate */
 	uint32_t row;		/* index in the region's rows; 0: shared, atomic adds */
 	uint32_t *dir;		/* the row's directory: chunk of 64 sites -> counters */
-	struct lw_memo *memo;	/* table of remembered stacks */
-	struct lw_scratch *scratch; /* room for one stack under construction; same mapping as memo */
+	struct lw_memos *memos;	/* table of remembered stacks */
+	struct lw_scratch *scratch; /* room for one stack under construction; same mapping as memos */
 	uintptr_t stack_lo, stack_hi; /* memory known to be readable, [lo, hi) */
 	int64_t live_bytes;	/* allocated minus freed since the last flush */
 	int64_t live_max;	/* its highest value since the last flush */

@@ -182,12 +182,22 @@ static void find_operators(void)
 	(void)dlerror();
 }
 
+/* In a program with fixed addresses a function's address may be that of a stub which leads on. */
+static bool is_stub(const void *function)
+{
+	const ElfW(Sym) *symbol = NULL;
+	Dl_info info;
+
+	return dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) && symbol &&
+	       symbol->st_shndx == SHN_UNDEF;
+}
+
 /* Whose malloc the program's own calls reach: the first in the global scope. */
 static bool is_malloc_ours(const char *name)
 {
 	const void *first = dlsym(RTLD_DEFAULT, name);
 
-	return !first || module_of(first) == module_of(&lw_real);
+	return !first || module_of(first) == module_of(&lw_real) || is_stub(first);
 }
 
 static void find_all(void)

@@ -99,6 +99,15 @@ LW_INLINE uint64_t *lw_block_word(uintptr_t address)
 	return leaf + ((address & ((1u << LW_LEAF_BITS) - 1)) >> lw_hot.granule_shift);
 }
 
+/* The word of a new block is likely to be far away: fetch it while the stack is looked at. */
+LW_INLINE void lw_block_prefetch(uintptr_t address)
+{
+	const uint64_t *at = lw_block_word(address);
+
+	if (LW_LIKELY(at))
+		__builtin_prefetch(at, 1);
+}
+
 /* Which half of its granule a block starts in; only 32-byte granules have two. */
 LW_INLINE uint64_t lw_block_half(uintptr_t address)
 {

@@ -28,7 +28,7 @@ enum {
 struct room {
 	struct room *next; /* in the list of spare ones */
 	struct lw_scratch scratch;
-	struct lw_memo memo[1 << LW_MEMO_BITS] __attribute__((aligned(LW_CACHE_LINE)));
+	struct lw_memos memos;
 };
 
 static struct room *spare_rooms LW_GUARDED_BY(lw_sites_lock);
@@ -196,7 +196,7 @@ static struct room *room_of(struct lw_thread *thread)
 static void use_room(struct lw_thread *thread, struct room *room)
 {
 	thread->scratch = &room->scratch;
-	thread->memo = room->memo;
+	thread->memos = &room->memos;
 	thread->stack_lo = thread->stack_hi = 0;
 }
 
@@ -206,7 +206,7 @@ static void give_room(struct lw_thread *thread)
 	room_of(thread)->next = spare_rooms;
 	spare_rooms = room_of(thread);
 	lw_lock_release(&lw_sites_lock);
-	thread->memo = NULL;
+	thread->memos = NULL;
 	thread->scratch = NULL;
 }
 

@@ -123,18 +123,18 @@ void lw_track_leave(void)
 /* ---- events ---- */
 
 static LW_COLD uint32_t capture(struct lw_thread *thread, const struct lw_frame *frame,
-		struct lw_memo *memo, enum lw_kind kind, uint32_t hint)
+		enum lw_kind kind, bool is_common)
 {
 	struct lw_stack *stack = &thread->scratch->stack;
 	uint32_t generation = lw_load_acquire(&lw_hot.generation), site;
 
 	lw_unwind_walk(thread, frame, lw_hot.depth, stack);
-	site = lw_sites_intern(stack, kind, hint);
+	site = lw_sites_intern(stack, kind, 0);
 	lw_bump(&lw_box->nr_captures, 1); /* of several threads: about */
 	if (stack->is_slow)
 		lw_bump(&lw_box->nr_slow_captures, 1);
-	if (site && memo && !lw_load(&lw_hot.unloading))
-		lw_memo_keep(memo, frame, stack, lw_sites_pcs(site), site, (uint32_t)kind, generation);
+	if (site && is_common && !lw_load(&lw_hot.unloading))
+		lw_memo_keep(thread->memos, frame, stack, lw_sites_pcs(site), site, (uint32_t)kind, generation);
 	return site;
 }
 
@@ -167,7 +167,6 @@ static void insert(struct lw_thread *thread, const void *ptr, const struct lw_bl
 void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
 {
 	struct lw_thread *thread = &lw_self;
-	struct lw_memo *memo;
 	struct lw_block block;
 
 	if (!enter(thread)) {
@@ -175,10 +174,10 @@ void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const stru
 			lw_box_drop(LW_DROP_REENTRANT);
 		return;
 	}
-	memo = lw_memo_at(thread, frame);
-	block.site = lw_memo_find(thread, memo, frame, (uint32_t)kind);
+	lw_block_prefetch((uintptr_t)ptr);
+	block.site = lw_memo_find(thread, frame, (uint32_t)kind);
 	if (LW_UNLIKELY(!block.site))
-		block.site = capture(thread, frame, memo, kind, 0);
+		block.site = capture(thread, frame, kind, true);
 	block.birth = birth_now();
 	block.bytes = bytes;
 	block.family = lw_family_of(kind);
@@ -202,7 +201,7 @@ LW_INLINE bool remove_block(struct lw_thread *thread, const void *ptr, struct lw
 static LW_COLD void report_mismatch(struct lw_thread *thread, const struct lw_block *block,
 		enum lw_kind release, const struct lw_frame *frame)
 {
-	uint32_t site = capture(thread, frame, NULL, release, 0);
+	uint32_t site = capture(thread, frame, release, false);
 
 	lw_events_add(LW_EVENT_MISMATCH, block->site, site, block->bytes, 0);
 }
@@ -212,6 +211,7 @@ void lw_track_free(const void *ptr, enum lw_kind release, const struct lw_frame 
 	struct lw_thread *thread = &lw_self;
 	struct lw_block block;
 
+	__builtin_prefetch((const char *)ptr - 16, 1); /* the allocator's own head of the block is next */
 	if (!enter(thread))
 		return; /* a record may stay: it is replaced, and counted, when the address comes again */
 	if (remove_block(thread, ptr, &block) && LW_UNLIKELY(block.family != lw_family_of(release)))

@@ -17,11 +17,15 @@ static uint16_t highest_slot(const struct lw_stack *stack)
 	return highest;
 }
 
-void lw_memo_keep(struct lw_memo *memo, const struct lw_frame *frame, const struct lw_stack *stack,
+void lw_memo_keep(struct lw_memos *memos, const struct lw_frame *frame, const struct lw_stack *stack,
 		const uint64_t *pcs, uint32_t site, uint32_t key, uint32_t generation)
 {
+	uint32_t place = lw_memo_place(frame), way = memos->turn++ % LW_MEMO_WAYS;
+	struct lw_memo *memo = &memos->entries[place][way];
+
 	if (!stack->is_repeatable || !site || stack->nr + 2 * stack->nr_links > LW_MEMO_HALVES)
 		return;
+	memos->last[place] = (uint8_t)way;
 	memo->pc = frame->pc;
 	memo->pcs = pcs;
 	memo->site = site;

@@ -22,7 +22,7 @@ struct walk {
 	bool is_exact;	 /* pc was interrupted, not called from */
 };
 
-static bool read_word(struct walk *walk, uintptr_t address, uint64_t *value)
+LW_INLINE bool read_word(struct walk *walk, uintptr_t address, uint64_t *value)
 {
 	if (address & 7 || !lw_stack_holds(walk->thread, address))
 		return false;
@@ -63,7 +63,7 @@ static bool use_fp(struct walk *walk)
 }
 
 /* The kernel's signal frame: registers are in the ucontext at sp. Not repeatable: too many words. */
-static bool step_signal(struct walk *walk)
+static LW_COLD bool step_signal(struct walk *walk)
 {
 	struct lw_cfi_signal_slots at = lw_cfi_signal_slots(walk->sp);
 	uint64_t pc, sp, fp;
@@ -77,7 +77,7 @@ static bool step_signal(struct walk *walk)
 	return true;
 }
 
-static bool find_cfa(struct walk *walk, uint32_t rule, uintptr_t *cfa)
+LW_INLINE bool find_cfa(struct walk *walk, uint32_t rule, uintptr_t *cfa)
 {
 	uintptr_t offset = (uintptr_t)lw_rule_cfa(rule) * 8;
 	uint64_t value;
@@ -100,7 +100,7 @@ static bool find_cfa(struct walk *walk, uint32_t rule, uintptr_t *cfa)
 }
 
 /* One frame outward by a packed rule. False: the stack ends here. */
-static inline bool step(struct walk *walk, uint32_t rule)
+LW_INLINE bool step(struct walk *walk, uint32_t rule)
 {
 	struct lw_stack *stack = walk->stack;
 	enum lw_rule_type type = lw_rule_type(rule);
