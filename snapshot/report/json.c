@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "snapshot/alloc.h"
+#include "snapshot/model/libc_names.h"
 
 /* The frames of one pc, as shared values. */
 struct cached {
@@ -190,6 +191,7 @@ static json_t *make_site(struct writer *w, const struct report_site *judged)
 	const struct model_site *site = judged->site;
 	uint64_t ran_ms = w->report->model->hello.seconds_ns / 1000000;
 	json_t *out = json_object();
+	char plain[64];
 
 	json_object_set_new(out, "id", json_integer(site->id));
 	json_object_set_new(out, "kind", string(model_kind_name(site->kind)));
@@ -203,8 +205,10 @@ static json_t *make_site(struct writer *w, const struct report_site *judged)
 	if (site->oldest_ms != UINT32_MAX && site->oldest_ms <= ran_ms)
 		json_object_set_new(out, "oldest_s", json_real((double)(ran_ms - site->oldest_ms) / 1e3));
 	json_object_set_new(out, "first_s", json_real(site->first_ms / 1e3));
-	if (judged->through)
-		json_object_set_new(out, "through", string(judged->through));
+	if (judged->through) {
+		libc_names_plain(judged->through, plain, sizeof(plain));
+		json_object_set_new(out, "through", string(plain));
+	}
 	set_hint(out, "hint", site);
 	if (site->flags & LW_SITE_TRUNCATED)
 		json_object_set_new(out, "truncated", json_true());

@@ -15,6 +15,7 @@
 #include <inttypes.h>
 
 #include "snapshot/alloc.h"
+#include "snapshot/model/libc_names.h"
 #include "snapshot/report/format.h"
 
 enum { NAME_BYTES = 1024, LINE_BYTES = 4096 };
@@ -201,8 +202,12 @@ static void write_details(const struct writer *w, const struct report_site *judg
 	char name[NAME_BYTES], blocks[FORMAT_BYTES], size[FORMAT_BYTES];
 
 	fprintf(w->out, "  %s", model_kind_name(site->kind));
-	if (judged->through)
-		fprintf(w->out, " through %s", format_text(name, sizeof(name), judged->through));
+	if (judged->through) {
+		char plain[64];
+
+		libc_names_plain(judged->through, plain, sizeof(plain));
+		fprintf(w->out, " through %s", format_text(name, sizeof(name), plain));
+	}
 	if (site->hint_file)
 		fprintf(w->out, " at %s:%u", format_text(name, sizeof(name), site->hint_file),
 				site->hint_line);
