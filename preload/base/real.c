@@ -14,7 +14,7 @@
 #include "preload/base/sys.h"
 
 static struct lw_lock init_lock = LW_LOCK_INIT;
-static bool is_done, is_running;
+static bool is_running LW_GUARDED_BY(init_lock);
 
 /* ---- what the pointers are before the look-up, and what answers while it runs ---- */
 
@@ -222,13 +222,12 @@ static void find_all(void)
 
 void lw_real_init(void)
 {
-	if (lw_load_acquire(&is_done))
+	if (lw_load_acquire(&lw_real.is_ready) || !lw_lock_try(&init_lock))
 		return;
-	lw_lock_acquire(&init_lock);
-	if (!is_done && !is_running) { /* running: dlsym allocates in this very thread */
+	if (!lw_load(&lw_real.is_ready) && !is_running) { /* running: dlsym allocates in this very thread */
 		is_running = true;
 		find_all();
-		lw_store_release(&is_done, true);
+		lw_store_release(&lw_real.is_ready, true);
 	}
 	lw_lock_release(&init_lock);
 }

@@ -11,6 +11,8 @@
 #include "preload/base/base.h"
 
 struct lw_real {
+	/* The look-up is done; until then call lw_real_init() before asking for what is not a function. */
+	bool is_ready;
 	void *(*malloc)(size_t);
 	void *(*calloc)(size_t, size_t);
 	void *(*realloc)(void *, size_t);
@@ -40,7 +42,10 @@ struct lw_real {
 
 extern struct lw_real lw_real;
 
-/* Idempotent; any thread; before anything else. Allocates nothing of ours. */
+/*
+ * Idempotent; any thread; before anything else. Does not wait: while one thread looks up (and may
+ * wait for the loader's lock), others are served from the bootstrap arena.
+ */
 void lw_real_init(void);
 
 #endif

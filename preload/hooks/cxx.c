@@ -124,7 +124,8 @@ LW_INLINE void *allocate(size_t bytes, int shape, const struct lw_frame *frame)
 {
 	void *ptr;
 
-	lw_real_init();
+	if (LW_UNLIKELY(!lw_load_acquire(&lw_real.is_ready)))
+		lw_real_init();
 	if (LW_LIKELY(is_plain(shape))) {
 		ptr = lw_real.malloc(bytes ? bytes : 1);
 		if (LW_LIKELY(ptr))
@@ -137,7 +138,8 @@ LW_INLINE void *allocate_nothrow(size_t bytes, const void *tag, int shape, const
 {
 	void *ptr;
 
-	lw_real_init();
+	if (LW_UNLIKELY(!lw_load_acquire(&lw_real.is_ready)))
+		lw_real_init();
 	if (LW_LIKELY(is_plain(shape))) {
 		ptr = lw_real.malloc(bytes ? bytes : 1);
 		if (LW_LIKELY(ptr))
@@ -162,7 +164,8 @@ LW_INLINE void *allocate_aligned(size_t bytes, size_t align, int shape, const st
 {
 	void *ptr;
 
-	lw_real_init();
+	if (LW_UNLIKELY(!lw_load_acquire(&lw_real.is_ready)))
+		lw_real_init();
 	if (LW_LIKELY(is_plain(shape))) {
 		ptr = try_aligned(bytes, align);
 		if (LW_LIKELY(ptr))
@@ -176,7 +179,8 @@ LW_INLINE void *allocate_aligned_nothrow(size_t bytes, size_t align, const void 
 {
 	void *ptr;
 
-	lw_real_init();
+	if (LW_UNLIKELY(!lw_load_acquire(&lw_real.is_ready)))
+		lw_real_init();
 	if (LW_LIKELY(is_plain(shape))) {
 		ptr = try_aligned(bytes, align);
 		if (LW_LIKELY(ptr))

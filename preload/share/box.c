@@ -150,22 +150,27 @@ bool lw_box_create(const struct lw_options *options, int *refusal)
 	return true;
 }
 
-/* What the child keeps of its parent's region: sites, modules, hints and the pool they point into. */
+static void copy_area(struct lw_region_header *to, const struct lw_region_header *from,
+		const struct lw_area *area, uint32_t nr)
+{
+	memcpy((char *)to + area->off, (const char *)from + area->off, (size_t)nr * area->stride);
+}
+
+/*
+ * What the child keeps of its parent's region: sites, modules, hints and the pool they point into.
+ * The parent may be adding to them: counts are read first, the pool's last, so that all that the
+ * copied records point to is in the copy.
+ */
 static void copy_records(struct lw_region_header *to, const struct lw_region_header *from)
 {
-	const struct lw_area *sites = &from->sites, *pool = &from->pool;
-
-	memcpy((char *)to + from->modules.off, (const char *)from + from->modules.off,
-			(size_t)from->nr_modules * from->modules.stride);
-	memcpy((char *)to + sites->off, (const char *)from + sites->off,
-			(size_t)from->nr_sites * sites->stride);
-	memcpy((char *)to + from->hints.off, (const char *)from + from->hints.off,
-			(size_t)from->nr_hints * from->hints.stride);
-	memcpy((char *)to + pool->off, (const char *)from + pool->off, (size_t)from->pool_used * 8);
-	to->nr_modules = from->nr_modules;
-	to->nr_sites = from->nr_sites;
-	to->nr_hints = from->nr_hints;
-	to->pool_used = from->pool_used;
+	to->nr_sites = lw_load_acquire(&from->nr_sites);
+	to->nr_modules = lw_load_acquire(&from->nr_modules);
+	to->nr_hints = lw_load_acquire(&from->nr_hints);
+	copy_area(to, from, &from->modules, to->nr_modules);
+	copy_area(to, from, &from->sites, to->nr_sites);
+	copy_area(to, from, &from->hints, to->nr_hints);
+	to->pool_used = lw_load_acquire(&from->pool_used);
+	copy_area(to, from, &from->pool, to->pool_used);
 }
 
 bool lw_box_renew(void)

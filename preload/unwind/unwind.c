@@ -155,7 +155,7 @@ static LW_COLD void walk_slowly(struct walk *walk, const struct lw_frame *frame,
 	for (;;) {
 		uint64_t sp = regs[LW_REG_SP];
 
-		stack->pcs[stack->nr++] = regs[LW_REG_PC];
+		stack->pcs[stack->nr++] = regs[LW_REG_PC] + is_exact;
 		if (!lw_cfi_step(regs, &is_exact, read_for_evaluator, walk))
 			return;
 		if (stack->nr == max_frames) {
@@ -189,7 +189,7 @@ void lw_unwind_walk(struct lw_thread *thread, const struct lw_frame *frame, uint
 			walk_slowly(&walk, frame, max_frames);
 			return;
 		}
-		stack->pcs[stack->nr++] = walk.pc;
+		stack->pcs[stack->nr++] = walk.pc + walk.is_exact;
 		if (stack->nr == max_frames) {
 			/* the next rule tells whether anything was cut off, without reading memory */
 			stack->is_truncated = lw_rule_type(rule) != LW_RULE_END;

@@ -34,7 +34,7 @@ struct lw_stack {
 	bool is_repeatable;	/* slots and links say all that the walk depended on */
 	bool is_slow;		/* the full evaluator was needed */
 	uint32_t nr_links;
-	uint64_t pcs[LW_MAX_FRAMES];
+	uint64_t pcs[LW_MAX_FRAMES];	/* return addresses; one more than the pc where a signal came in */
 	uint16_t slots[LW_MAX_FRAMES];	/* pcs[i], i > 0, was read at sp + 8 * slots[i] */
 	struct lw_link links[LW_MAX_LINKS];
 	uint16_t modules[LW_MAX_FRAMES]; /* filled when the stack is interned */
