@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A bad option costs one line that names it, value and range; the default is used, the program runs.
+. "$LW_SOURCE/test/e2e/lib.sh"
+
+complains() { # OPTIONS PATTERN
+	timeout 20 env LD_PRELOAD="$library" LEAKWATCH_OPTIONS="$1" "$victims/victim-leak" 3 10 6 \
+		>out 2>err </dev/null
+	status=$?
+	exits 6
+	prints done
+	ok "'$1' costs one line" eval 'cat err; [ "$(grep -c "^leakwatch: " err)" -eq 1 ]'
+	says "$2"
+	says '^SUMMARY: LeakWatch: 30 byte\(s\) leaked in 3 allocation\(s\)\.$'
+}
+
+complains depth=0 '^leakwatch: .*depth.*0.*1.*128'
+complains depth=fast '^leakwatch: .*depth.*fast'
+complains color=blue '^leakwatch: .*color.*blue.*auto.*always.*never'
+complains no_such_option=1 '^leakwatch: .*no_such_option'
+complains 'min_bytes=12x' '^leakwatch: .*min_bytes.*12x'
+complains "json='open" '^leakwatch: .*json'
+
+for depth in 1 2 128; do
+	OPTIONS=depth=$depth watch "$victims/victim-leak" 3 10
+	exits 0
+	leaks 30 3 lose
+done
+env LD_PRELOAD="$library" LEAKWATCH_OPTIONS=help=1 "$victims/victim-leak" 0 >out 2>err
+for option in json log_path exitcode depth suppressions min_bytes follow report full_stacks color \
+	verbose help; do
+	ok "help=1 lists $option" matches err "$option"
+done
+done_testing

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Where reports go, and what happens when they cannot go there; the program never notices.
+. "$LW_SOURCE/test/e2e/lib.sh"
+
+# run OPTIONS COMMAND...: like watch, with no other options
+run() {
+	local options=$1
+	shift
+	timeout 20 env LD_PRELOAD="$library" LEAKWATCH_OPTIONS="$options" "$@" >out 2>err </dev/null
+	status=$?
+}
+summary='^SUMMARY: LeakWatch: 30 byte\(s\) leaked in 3 allocation\(s\)\.$'
+
+run '' "$victims/victim-leak" 3 10
+exits 0
+says "$summary"
+says ' in lose .*victim-leak\.c:[0-9]+'
+run '' "$victims/victim-leak" 0
+silent
+run report=always "$victims/victim-leak" 0
+says 'SUMMARY: LeakWatch: 0 byte'
+run report=never "$victims/victim-leak" 3 10
+silent
+run log_path=log.%p.%e.txt "$victims/victim-leak" 3 10 6
+exits 6
+silent
+ok 'the report is in the file' matches "$(echo log.*.victim-leak.txt)" "$summary"
+
+# where nothing can be written: a message, the report on stderr, the same status
+for option in json log_path; do
+	run "$option=/nonexistent/file" "$victims/victim-leak" 3 10 6
+	exits 6
+	prints done
+	says '/nonexistent/file'
+	says "$summary"
+done
+
+# a symbolic link is never followed
+mkdir -m 1777 common
+echo precious >target
+ln -s "$work/target" common/report
+chmod 644 target
+for option in json log_path; do
+	run "$option=$work/common/report" "$victims/victim-leak" 3 10
+	exits 0
+	says 'common/report'
+	says "$summary"
+	ok 'the file behind the link is untouched' has_line target precious
+done
+
+# without its reporter the library writes module and offset itself
+run programs=/nonexistent "$victims/victim-leak" 3 10 6
+exits 6
+prints done
+says 'victim-leak\+0x[0-9a-f]+\)'
+says '^30 byte\(s\) in 3 block\(s\) by malloc not freed:$'
+says '^SUMMARY: LeakWatch: '
+run programs=/nonexistent:exitcode=9 "$victims/victim-leak" 3 10
+exits 9
+
+# a suppression file, and one that is garbage
+printf 'leak:lose\n' >quiet
+run suppressions=quiet "$victims/victim-leak" 3 10
+never_says 'SUMMARY: LeakWatch: [1-9]'
+head -c 3000 /dev/urandom >noise
+run suppressions=noise "$victims/victim-leak" 3 10 6
+exits 6
+says "$summary"
+run suppressions=/nonexistent/rules "$victims/victim-leak" 3 10
+says /nonexistent/rules
+says "$summary"
+done_testing
