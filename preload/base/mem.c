@@ -12,10 +12,35 @@
 #define PR_SET_VMA_ANON_NAME 0
 #endif
 
+enum { LARGE_BYTES = 1 << 20, MAX_LARGE = 1024, PAGES_AT_ONCE = 4096 };
+
 static const size_t page_bytes = 4096;
 
 /* Written by any thread, only summed up: relaxed. */
-static uint64_t mapped_bytes;
+static uint64_t small_bytes;
+
+/* Large mappings are never given back, so a slot is written once. */
+static struct large {
+	void *start; /* release: bytes is set */
+	size_t bytes;
+} large[MAX_LARGE];
+static uint32_t nr_large;
+
+static void note(void *start, size_t bytes)
+{
+	uint32_t slot;
+
+	if (bytes < LARGE_BYTES) {
+		lw_add(&small_bytes, bytes);
+		return;
+	}
+	(void)lw_syscall(SYS_madvise, start, bytes, MADV_NOHUGEPAGE);
+	slot = __atomic_fetch_add(&nr_large, 1, __ATOMIC_RELAXED);
+	if (slot >= MAX_LARGE)
+		return;
+	large[slot].bytes = bytes;
+	lw_store_release(&large[slot].start, start);
+}
 
 void *lw_mem_map(size_t bytes, const char *name)
 {
@@ -26,10 +51,8 @@ void *lw_mem_map(size_t bytes, const char *name)
 	if (lw_sys_failed(at))
 		return NULL;
 	(void)lw_syscall(SYS_madvise, at, whole, MADV_DONTDUMP);
-	if (whole >= (2u << 20))
-		(void)lw_syscall(SYS_madvise, at, whole, MADV_NOHUGEPAGE);
 	(void)lw_syscall(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, at, whole, name);
-	lw_add(&mapped_bytes, whole);
+	note((void *)at, whole);
 	return (void *)at;
 }
 
@@ -40,10 +63,41 @@ void lw_mem_unmap(void *start, size_t bytes)
 	if (!start)
 		return;
 	(void)lw_syscall(SYS_munmap, start, whole);
-	lw_add(&mapped_bytes, -(uint64_t)whole);
+	for (uint32_t slot = 0; slot < lw_load(&nr_large) && slot < MAX_LARGE; slot++) {
+		if (lw_load(&large[slot].start) == start)
+			lw_store(&large[slot].start, NULL);
+	}
+	if (whole < LARGE_BYTES)
+		lw_add(&small_bytes, -(uint64_t)whole);
 }
 
-uint64_t lw_mem_mapped_bytes(void)
+uint64_t lw_mem_resident_pages(const void *start, size_t bytes)
 {
-	return lw_load(&mapped_bytes);
+	uint8_t resident[PAGES_AT_ONCE];
+	size_t nr_pages = bytes / page_bytes;
+	uint64_t nr = 0;
+
+	for (size_t page = 0; page < nr_pages; page += PAGES_AT_ONCE) {
+		size_t some = nr_pages - page < PAGES_AT_ONCE ? nr_pages - page : PAGES_AT_ONCE;
+
+		if (lw_syscall(SYS_mincore, (const char *)start + page * page_bytes, some * page_bytes,
+				    resident))
+			continue;
+		for (size_t i = 0; i < some; i++)
+			nr += resident[i] & 1;
+	}
+	return nr;
+}
+
+uint64_t lw_mem_used_bytes(void)
+{
+	uint64_t bytes = lw_load(&small_bytes);
+
+	for (uint32_t slot = 0; slot < lw_load(&nr_large) && slot < MAX_LARGE; slot++) {
+		const void *start = lw_load_acquire(&large[slot].start);
+
+		if (start)
+			bytes += lw_mem_resident_pages(start, large[slot].bytes) * page_bytes;
+	}
+	return bytes;
 }

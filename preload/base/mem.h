@@ -16,7 +16,13 @@
 void *lw_mem_map(size_t bytes, const char *name);
 void lw_mem_unmap(void *start, size_t bytes);
 
-/* What lw_mem_map has handed out and not got back, mapped, not touched. */
-uint64_t lw_mem_mapped_bytes(void);
+/*
+ * What our mappings really hold: small ones whole, large sparse ones by the pages that exist (as
+ * far as their first MAX_LARGE go). Asks the kernel, some microseconds for each large one.
+ */
+uint64_t lw_mem_used_bytes(void);
+
+/* How many pages of a mapping exist. */
+uint64_t lw_mem_resident_pages(const void *start, size_t bytes);
 
 #endif

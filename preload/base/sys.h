@@ -69,6 +69,20 @@ LW_INLINE bool lw_sys_is_readable(uintptr_t address)
 	return lw_syscall(SYS_rt_sigprocmask, -1, address, 0, 8) != -14 /* EFAULT */;
 }
 
+/* All signals off for a moment, and back. */
+LW_INLINE void lw_sys_block_signals(uint64_t *before)
+{
+	uint64_t all = ~UINT64_C(0);
+
+	*before = 0;
+	(void)lw_syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, &all, before, sizeof(all));
+}
+
+LW_INLINE void lw_sys_restore_signals(const uint64_t *before)
+{
+	(void)lw_syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, before, 0, sizeof(*before));
+}
+
 /* clock_gettime comes from the vdso: no system call, no errno on success. */
 LW_INLINE uint64_t lw_sys_clock_ns(clockid_t clock)
 {

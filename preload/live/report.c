@@ -168,10 +168,10 @@ static int report(enum lw_end how, int status)
 	lw_box->end_kind = how;
 	lw_box->exit_status = status;
 	lw_box->ended_mono_ns = started_ns;
-	lw_box->own_bytes = lw_mem_mapped_bytes();
 	if (!is_report_wanted())
 		return status;
 	lw_track_finish();
+	lw_box->own_bytes = lw_mem_used_bytes() + lw_mem_resident_pages(lw_box, lw_box->total_bytes) * 4096;
 	lw_box->report_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - started_ns;
 	if (!run_reporter(how, &done)) {
 		lw_raw_report(options, &done);

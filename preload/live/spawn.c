@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <link.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -14,7 +13,7 @@
 #include "preload/base/sys.h"
 #include "preload/share/process.h"
 
-enum { MAX_ENV = 512, KERNEL_SIGSET_BYTES = 8, ANY_CHILD = 0x40000000 /* __WALL */ };
+enum { MAX_ENV = 512, ANY_CHILD = 0x40000000 /* __WALL */ };
 
 static char library_dir[LW_SPAWN_PATH_BYTES];
 static const char *programs_dir = "";
@@ -158,7 +157,7 @@ int lw_spawn(const char *const *argv, int keep_fd, bool keep_stderr)
 {
 	const char *env[MAX_ENV + 1], *entry;
 	struct orphan orphan = { argv, env, keep_fd, keep_stderr, 0, 0 };
-	uint64_t all = ~UINT64_C(0), before = 0;
+	uint64_t before;
 	size_t nr_env = 0;
 	int pid;
 
@@ -167,8 +166,8 @@ int lw_spawn(const char *const *argv, int keep_fd, bool keep_stderr)
 			env[nr_env++] = entry;
 	}
 	env[nr_env] = NULL;
-	(void)lw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, KERNEL_SIGSET_BYTES);
+	lw_sys_block_signals(&before);
 	pid = start(&orphan);
-	(void)lw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, KERNEL_SIGSET_BYTES);
+	lw_sys_restore_signals(&before);
 	return pid;
 }

@@ -56,23 +56,37 @@ static LW_COLD bool start_child(struct lw_thread *thread)
 	return true;
 }
 
+/* The first event of a process, program or forked child. */
+static bool start_process(struct lw_thread *thread)
+{
+	bool is_up;
+
+	if (lw_load(&mode) == MODE_BEFORE) {
+		thread->gate = LW_GATE_BUSY;
+		is_up = lw_bring_up();
+		thread->gate = LW_GATE_NEW;
+		return is_up;
+	}
+	return lw_load(&lw_hot.active) || start_child(thread);
+}
+
 static LW_COLD bool enter_slowly(struct lw_thread *thread)
 {
 	int saved_errno = errno;
 	bool is_in = false;
+	uint64_t mask;
 
 	if (thread->gate == LW_GATE_BUSY || thread->gate == LW_GATE_OFF || lw_load(&mode) == MODE_OFF)
 		return false;
-	if (lw_load(&mode) == MODE_BEFORE) {
-		thread->gate = LW_GATE_BUSY;
-		is_in = lw_bring_up();
-		thread->gate = LW_GATE_NEW;
+	if (lw_load(&mode) == MODE_BEFORE || !lw_load(&lw_hot.active)) {
+		/* a handler that ended the process half way would leave a region nobody knows of */
+		lw_sys_block_signals(&mask);
+		is_in = start_process(thread);
+		lw_sys_restore_signals(&mask);
 		errno = saved_errno;
 		if (!is_in)
 			return false;
 	}
-	if (!lw_load(&lw_hot.active) && !start_child(thread))
-		return false;
 	if (thread->gate == LW_GATE_LATE) {
 		thread->gate = LW_GATE_BUSY;
 		is_in = lw_threads_borrow(thread);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cleaner.h - seeing to it that a cleaner has this process's region.
+ *
+ * The region is there already, and is all the cleaner needs; so this only looks whether a cleaner's
+ * door is open (about 3 us), and starts one if not, without waiting for it. Where none can be
+ * started the segment is marked for removal: it goes with this process, and can until then still be
+ * attached by its id, as the reporter at exit does. No output, no lock, no signal, no descriptor.
+ */
+#ifndef LW_LIVE_CLEANER_H
+#define LW_LIVE_CLEANER_H
+
+/* After the region is complete and running: at bring-up, and in a forked child. errno is not kept. */
+void lw_cleaner_register(void);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * door.h - how a watched process sees, without asking or waking anybody, whether a cleaner is there.
+ *
+ * A cleaner keeps a set of two SysV semaphores, its door, under a key made from the user and from
+ * the pid and mount namespaces: a cleaner of another namespace could neither hold our processes by
+ * pid nor write to the files they mean. Semaphore LOCK is 1 while a cleaner has the door, OPEN is LW_DOOR_MARK
+ * while it will look for regions once more before it goes. Both are raised with SEM_UNDO, so the
+ * kernel lowers them however the cleaner ends: no pid is compared, so none can be mistaken.
+ *
+ * A region is its own registration: it exists before its process looks at the door, and the cleaner
+ * looks for regions after each opening and after each closing of it (cleaner/main.c has the proof).
+ *
+ * The values are our mark. A set under one of our keys that is another user's, of another size,
+ * mode or values is somebody else's, or another version's: it is left alone, and the next key of the sequence taken.
+ */
+#ifndef LW_SHARE_DOOR_H
+#define LW_SHARE_DOOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/share/region.h"
+
+enum {
+	LW_DOOR_LOCK, /* the semaphores of the set */
+	LW_DOOR_OPEN,
+	LW_DOOR_NR,
+	LW_DOOR_KEYS = 8,
+	LW_DOOR_MARK = 0x4c00 + LW_REGION_VERSION, /* a cleaner serves one version of regions */
+};
+
+enum lw_door {
+	LW_DOOR_IS_GONE,    /* no such set */
+	LW_DOOR_IS_FOREIGN, /* not one of ours */
+	LW_DOOR_IS_FREE,    /* ours, and nobody has it: its cleaner was killed */
+	LW_DOOR_IS_CLOSED,  /* a cleaner has it, and may be going */
+	LW_DOOR_IS_OPEN,
+};
+
+/* The pid and mount namespace of this process in one number; without /proc, what it was when last asked. */
+uint64_t lw_door_place(void);
+
+int32_t lw_door_key(uint32_t uid, uint64_t place, unsigned attempt);
+
+enum lw_door lw_door_look(int semid, uint32_t uid);
+
+/* Is a cleaner there for this user, in this place? */
+bool lw_door_is_open(uint32_t uid, uint64_t place);
+
+#endif
