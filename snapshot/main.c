@@ -12,236 +12,23 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "preload/share/report.h"
 #include "snapshot/alloc.h"
+#include "snapshot/command.h"
 #include "snapshot/model/decode.h"
 #include "snapshot/report/deliver.h"
 #include "snapshot/report/format.h"
 #include "snapshot/report/output.h"
 #include "snapshot/source/source.h"
 
-static const char usage[] =
-		"usage: leakwatch-snapshot [OPTIONS] PID|FILE|-\n"
-		"\n"
-		"Reports what a process that runs under LeakWatch holds now, or what a file\n"
-		"of saved records (- is stdin) tells.\n"
-		"\n"
-		"  -1, --once            one report of process PID, then end (this is the default)\n"
-		"  -s, --save=FILE       save the records of PID in FILE (- is stdout), to be\n"
-		"                        looked at later or elsewhere\n"
-		"  -j, --json[=FILE]     JSON instead of text; with FILE, JSON there and the text\n"
-		"                        on stdout\n"
-		"  -l, --list            list the watched processes of this user\n"
-		"  -n, --top=N           list the N worst sites, 0 all (as the process was\n"
-		"                        started, else 100)\n"
-		"  -m, --min-bytes=N     only sum up sites that hold less (0)\n"
-		"  -S, --suppressions=FILE  do not list what matches the lines leak:PATTERN\n"
-		"  -f, --full-stacks     show the innermost frames in libc and libstdc++ too\n"
-		"  -r, --runtime         list the lasting memory of the C runtime itself too\n"
-		"  -c, --color=WHEN      auto, always or never (auto: on a terminal, unless\n"
-		"                        NO_COLOR is set)\n"
-		"  -h, --help            this text\n"
-		"  -V, --version         the version\n"
-		"\n"
-		"Used by the library and the cleaner:\n"
-		"      --report          write the reports of an ended process as its options say;\n"
-		"                        reads the records from FILE or - unless --shmid is given\n"
-		"      --shmid=ID        its region\n"
-		"      --state=STATE     live, exit, _exit, quick_exit or killed\n"
-		"      --signal=N        the signal that killed it\n"
-		"      --done-fd=N       where to say that all is written\n"
-		"      --stderr-fd=N     its stderr (2)\n";
-
-enum { OPT_REPORT = 256, OPT_SHMID, OPT_STATE, OPT_SIGNAL, OPT_DONE_FD, OPT_STDERR_FD };
-
-static const struct option long_options[] = {
-	{ "once", no_argument, NULL, '1' },
-	{ "save", required_argument, NULL, 's' },
-	{ "json", optional_argument, NULL, 'j' },
-	{ "list", no_argument, NULL, 'l' },
-	{ "top", required_argument, NULL, 'n' },
-	{ "min-bytes", required_argument, NULL, 'm' },
-	{ "suppressions", required_argument, NULL, 'S' },
-	{ "full-stacks", no_argument, NULL, 'f' },
-	{ "runtime", no_argument, NULL, 'r' },
-	{ "color", required_argument, NULL, 'c' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ "report", no_argument, NULL, OPT_REPORT },
-	{ "shmid", required_argument, NULL, OPT_SHMID },
-	{ "state", required_argument, NULL, OPT_STATE },
-	{ "signal", required_argument, NULL, OPT_SIGNAL },
-	{ "done-fd", required_argument, NULL, OPT_DONE_FD },
-	{ "stderr-fd", required_argument, NULL, OPT_STDERR_FD },
-	{ NULL, 0, NULL, 0 },
-};
-
-struct setting {
-	const char *key, *value;
-};
-
-struct command {
-	bool is_list, is_report, has_json;
-	const char *json, *save; /* file names; NULL: none, stdout */
-	const char *state;	 /* NULL: as the records say */
-	const char *what;	 /* PID, FILE or "-" */
-	int shmid, signal, done_fd, stderr_fd; /* -1: not given */
-	struct setting settings[16];		   /* of the command line, laid over the target's own */
-	size_t nr_settings;
-};
-
-/* ---- the command line ---- */
-
-__attribute__((noreturn, format(printf, 1, 2))) static void usage_error(const char *format, ...)
-{
-	va_list ap;
-
-	fputs("leakwatch-snapshot: ", stderr);
-	va_start(ap, format);
-	(void)vfprintf(stderr, format, ap);
-	va_end(ap);
-	fputs("; try --help\n", stderr);
-	exit(2);
-}
-
 __attribute__((noreturn)) static void fail(const char *why)
 {
 	(void)fprintf(stderr, "leakwatch-snapshot: %s\n", why);
 	exit(1);
-}
-
-static int parse_int(const char *name, const char *text)
-{
-	char *end;
-	long value;
-
-	errno = 0;
-	value = strtol(text, &end, 10);
-	if (errno || *end || end == text || value < 0 || value > INT32_MAX)
-		usage_error("--%s=%s is not a number", name, text);
-	return (int)value;
-}
-
-static const char *parse_state(const char *text)
-{
-	static const char *const states[] = { "live", "exit", "_exit", "quick_exit", "killed" };
-
-	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
-		if (!strcmp(states[i], text))
-			return states[i];
-	usage_error("--state=%s is not live, exit, _exit, quick_exit or killed", text);
-}
-
-static void refuse_setting(void *context, const char *line)
-{
-	(void)context;
-	usage_error("%s", line);
-}
-
-/* A setting of the options table; a wrong value ends the program. */
-static void add_setting(struct command *command, const char *key, const char *value)
-{
-	struct lw_options options;
-
-	lw_options_init(&options);
-	(void)lw_options_set(&options, key, value, "command line", refuse_setting, NULL);
-	if (command->nr_settings < sizeof(command->settings) / sizeof(command->settings[0]))
-		command->settings[command->nr_settings++] = (struct setting){ key, value };
-}
-
-static void take_option(struct command *command, int opt)
-{
-	switch (opt) {
-	case '1':
-		break;
-	case 's':
-		command->save = optarg;
-		break;
-	case 'j':
-		command->has_json = true;
-		command->json = optarg;
-		break;
-	case 'l':
-		command->is_list = true;
-		break;
-	case 'n':
-		add_setting(command, "top", optarg);
-		break;
-	case 'm':
-		add_setting(command, "min_bytes", optarg);
-		break;
-	case 'S':
-		add_setting(command, "suppressions", optarg);
-		break;
-	case 'f':
-		add_setting(command, "full_stacks", "1");
-		break;
-	case 'r':
-		add_setting(command, "runtime", "1");
-		break;
-	case 'c':
-		add_setting(command, "color", optarg);
-		break;
-	case 'h':
-		fputs(usage, stdout);
-		exit(fflush(stdout) ? 1 : 0);
-	case 'V':
-		puts("leakwatch-snapshot " LW_VERSION);
-		exit(fflush(stdout) ? 1 : 0);
-	case OPT_REPORT:
-		command->is_report = true;
-		break;
-	case OPT_SHMID:
-		command->shmid = parse_int("shmid", optarg);
-		break;
-	case OPT_STATE:
-		command->state = parse_state(optarg);
-		break;
-	case OPT_SIGNAL:
-		command->signal = parse_int("signal", optarg);
-		break;
-	case OPT_DONE_FD:
-		command->done_fd = parse_int("done-fd", optarg);
-		break;
-	case OPT_STDERR_FD:
-		command->stderr_fd = parse_int("stderr-fd", optarg);
-		break;
-	default:
-		exit(2); /* getopt_long has said what is wrong */
-	}
-}
-
-static bool is_number(const char *text)
-{
-	return *text && strspn(text, "0123456789") == strlen(text);
-}
-
-static struct command parse_command(int argc, char **argv)
-{
-	struct command command = { .shmid = -1, .signal = 0, .done_fd = -1, .stderr_fd = 2 };
-	int opt;
-
-	while ((opt = getopt_long(argc, argv, "1s:j::ln:m:S:frc:hV", long_options, NULL)) != -1)
-		take_option(&command, opt);
-	if (optind < argc)
-		command.what = argv[optind++];
-	if (optind < argc)
-		usage_error("one process or file at a time: '%s' is too much", argv[optind]);
-	if (command.is_list || command.shmid >= 0) {
-		if (command.what)
-			usage_error("'%s' is not needed here", command.what);
-	} else if (!command.what) {
-		usage_error("which process? give a PID, a FILE or -");
-	}
-	if (command.save && (!command.what || !is_number(command.what)))
-		usage_error("--save needs the PID of a watched process");
-	return command;
 }
 
 /* ---- reading ---- */
@@ -254,7 +41,7 @@ static bool read_stream(const char *name, struct decode *decode, struct source_e
 
 	if (fd < 0) {
 		(void)snprintf(error->text, sizeof(error->text), "cannot read %s: %s", name,
-				strerror(errno));
+			strerror(errno));
 		return false;
 	}
 	is_read = source_stream(fd, is_stdin ? "stdin" : name, decode_record, decode, error);
@@ -266,24 +53,23 @@ static bool read_stream(const char *name, struct decode *decode, struct source_e
 /* The model, finished; a message and the end of the program if there is none. */
 static struct model *read_model(const struct command *command, bool *is_gone)
 {
-	struct decode decode = { .model = model_new() };
-	struct source_error error = { "" };
+	struct decode decode = {.model = model_new()};
+	struct source_error error = {""};
 	bool is_read;
 
 	if (command->shmid >= 0)
 		is_read = source_shmid(command->shmid, decode_record, &decode, &error);
-	else if (is_number(command->what))
-		is_read = source_pid((pid_t)parse_int("once", command->what), decode_record, &decode,
-				is_gone, &error);
+	else if (command_is_number(command->what))
+		is_read = source_pid((pid_t)command_int("once", command->what), decode_record,
+			&decode, is_gone, &error);
 	else
 		is_read = read_stream(command->what, &decode, &error);
 	if (!is_read && decode.why[0])
 		(void)snprintf(error.text, sizeof(error.text), "cannot read %s: %s",
-				command->what ? command->what : "the region", decode.why);
+			command->what ? command->what : "the region", decode.why);
 	if (!decode.model->has_hello && is_read)
 		(void)snprintf(error.text, sizeof(error.text), "cannot read %s: %s",
-				command->what ? command->what : "the region",
-				decode_missing(decode.model));
+			command->what ? command->what : "the region", decode_missing(decode.model));
 	/* what came before the damage is still worth a report */
 	if (!decode.model->has_hello || decode.why[0])
 		fail(error.text);
@@ -297,8 +83,10 @@ static struct model *read_model(const struct command *command, bool *is_gone)
 
 static const char *state_of(const struct command *command, const struct model *model, bool is_gone)
 {
-	static const char *const ends[] = { [LW_END_NONE] = "live", [LW_END_EXIT] = "exit",
-		[LW_END__EXIT] = "_exit", [LW_END_QUICK_EXIT] = "quick_exit" };
+	static const char *const ends[] = {[LW_END_NONE] = "live",
+		[LW_END_EXIT] = "exit",
+		[LW_END__EXIT] = "_exit",
+		[LW_END_QUICK_EXIT] = "quick_exit"};
 
 	if (command->state)
 		return command->state;
@@ -307,29 +95,30 @@ static const char *state_of(const struct command *command, const struct model *m
 	return ends[model->hello.end_kind];
 }
 
-static void read_options(const struct command *command, const struct model *model,
-		struct lw_options *options)
+static void read_options(
+	const struct command *command, const struct model *model, struct lw_options *options)
 {
 	lw_options_init(options);
 	/* the target has complained about them already */
 	lw_options_parse(options, model_text(model, LW_TEXT_OPTIONS), "options", NULL, NULL);
 	for (size_t i = 0; i < command->nr_settings; i++)
 		(void)lw_options_set(options, command->settings[i].key, command->settings[i].value,
-				"command line", NULL, NULL);
+			"command line", NULL, NULL);
 }
 
 static void complain_of_lines(FILE *complaints, const char *name, size_t nr_bad, size_t first_bad)
 {
 	if (nr_bad == 1)
 		fprintf(complaints, "leakwatch: %s: line %zu is no `leak:PATTERN`, ignored\n", name,
-				first_bad);
+			first_bad);
 	else if (nr_bad)
-		fprintf(complaints, "leakwatch: %s: line %zu and %zu more are no `leak:PATTERN`, ignored\n",
-				name, first_bad, nr_bad - 1);
+		fprintf(complaints,
+			"leakwatch: %s: line %zu and %zu more are no `leak:PATTERN`, ignored\n",
+			name, first_bad, nr_bad - 1);
 }
 
 static void read_suppressions(struct suppress *suppress, const struct model *model,
-		const struct lw_options *options, FILE *complaints)
+	const struct lw_options *options, FILE *complaints)
 {
 	const char *own = model_text(model, LW_TEXT_SUPPRESSIONS);
 	size_t nr_bad = 0, first_bad = 0;
@@ -341,13 +130,14 @@ static void read_suppressions(struct suppress *suppress, const struct model *mod
 		return;
 	err = suppress_read(suppress, options->suppressions, &nr_bad, &first_bad);
 	if (err)
-		fprintf(complaints, "leakwatch: cannot read suppressions %s: %s\n", options->suppressions,
-				strerror(-err));
+		fprintf(complaints, "leakwatch: cannot read suppressions %s: %s\n",
+			options->suppressions, strerror(-err));
 	else
 		complain_of_lines(complaints, options->suppressions, nr_bad, first_bad);
 }
 
-/* Where the files of a live process are, when it does not see the same ones as we: "/proc/PID/root". */
+/* Where the files of a live process are, when it does not see the same ones as we:
+ * "/proc/PID/root". */
 static const char *root_of(const struct model *model, const char *state, char out[32])
 {
 	struct stat own, its;
@@ -379,7 +169,8 @@ static void say_done(const struct command *command, const struct report *report)
 		;
 }
 
-static int print_report(const struct command *command, struct report *report, const char *complaints)
+static int print_report(
+	const struct command *command, struct report *report, const char *complaints)
 {
 	char *json = NULL;
 	size_t nr_bytes = 0;
@@ -398,7 +189,7 @@ static int print_report(const struct command *command, struct report *report, co
 	}
 	if (err)
 		(void)fprintf(stderr, "leakwatch-snapshot: cannot write %s: %s\n", command->json,
-				output_error(err));
+			output_error(err));
 	if (!command->has_json || command->json)
 		report_text(report, stdout, deliver_has_color(report->options, 1));
 	if (fflush(stdout) || ferror(stdout))
@@ -409,9 +200,11 @@ static int print_report(const struct command *command, struct report *report, co
 static int run_report(const struct command *command)
 {
 	struct lw_options options;
-	struct suppress suppress = { 0 };
-	struct report report = { .suppress = &suppress, .options = &options,
-		.began_ns = report_now_ns(), .signal = command->signal };
+	struct suppress suppress = {0};
+	struct report report = {.suppress = &suppress,
+		.options = &options,
+		.began_ns = report_now_ns(),
+		.signal = command->signal};
 	char root[32], *complaints = NULL;
 	size_t nr_bytes;
 	FILE *memory = alloc_check(open_memstream(&complaints, &nr_bytes));
@@ -422,10 +215,12 @@ static int run_report(const struct command *command)
 	report.state = state_of(command, report.model, is_gone);
 	report.missing = decode_missing(report.model);
 	read_options(command, report.model, &options);
-	if (!command->is_report || deliver_is_needed(report.model, &options) || command->done_fd >= 0) {
+	if (!command->is_report || deliver_is_needed(report.model, &options) ||
+		command->done_fd >= 0) {
 		read_suppressions(&suppress, report.model, &options, memory);
 		(void)fclose(memory);
-		report.symbols = alloc_check(symbols_new(root_of(report.model, report.state, root)));
+		report.symbols =
+			alloc_check(symbols_new(root_of(report.model, report.state, root)));
 		report_judge(&report);
 		if (command->is_report)
 			deliver_reports(&report, complaints, command->stderr_fd);
@@ -445,14 +240,15 @@ static bool keep_record(void *file, const struct lw_wire_head *record)
 
 static int run_save(const struct command *command)
 {
-	struct source_error error = { "" };
+	struct source_error error = {""};
 	char *records = NULL;
 	size_t nr_bytes = 0;
 	FILE *memory = alloc_check(open_memstream(&records, &nr_bytes));
 	bool is_gone;
 	int err;
 
-	if (!source_pid((pid_t)parse_int("save", command->what), keep_record, memory, &is_gone, &error))
+	if (!source_pid((pid_t)command_int("save", command->what), keep_record, memory, &is_gone,
+		    &error))
 		fail(error.text);
 	if (fclose(memory))
 		fail("out of memory");
@@ -462,7 +258,7 @@ static int run_save(const struct command *command)
 	free(records);
 	if (err) {
 		(void)snprintf(error.text, sizeof(error.text), "cannot write %s: %s", command->save,
-				output_error(err));
+			output_error(err));
 		fail(error.text);
 	}
 	return 0;
@@ -476,8 +272,8 @@ static void print_process(void *context, const struct source_process *process)
 		printf("%7s  %-12s  %-24s  %s\n", "PID", "UPTIME", "HELD", "PROGRAM");
 	*(bool *)context = true;
 	printf("%7d  %-12s  %-24s  %s%s\n", process->pid, format_ns(uptime, process->uptime_ns),
-			format_bytes(held, process->live_bytes),
-			format_text(exe, sizeof(exe), process->exe), process->is_gone ? "  (ended)" : "");
+		format_bytes(held, process->live_bytes),
+		format_text(exe, sizeof(exe), process->exe), process->is_gone ? "  (ended)" : "");
 }
 
 static int run_list(void)
@@ -498,7 +294,7 @@ int main(int argc, char **argv)
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
-	command = parse_command(argc, argv);
+	command = command_parse(argc, argv);
 	if (command.is_list)
 		return run_list();
 	return command.save ? run_save(&command) : run_report(&command);

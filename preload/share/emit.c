@@ -21,7 +21,7 @@
 #include "preload/base/base.h"
 
 enum {
-	STRETCH_SITES = 32,   /* summed together: 1 KiB of stack, half a chunk */
+	STRETCH_SITES = 32,    /* summed together: 1 KiB of stack, half a chunk */
 	MAX_NAME_BYTES = 4096, /* PATH_MAX: what a module path or a hint's file is cut at */
 };
 
@@ -42,7 +42,7 @@ struct dump {
 
 /* `bytes` bytes at entry `index` of an area, or NULL when they do not lie in the segment. */
 static const void *at(const struct lw_region_header *region, uint64_t region_bytes,
-		const struct lw_area *area, uint64_t index, uint64_t bytes)
+	const struct lw_area *area, uint64_t index, uint64_t bytes)
 {
 	uint64_t inside = index * area->stride;
 
@@ -72,8 +72,8 @@ static const char *pool_text(const struct dump *d, uint32_t off, size_t *nr_byte
 
 /* Counters of sites first..first+nr (in one chunk), added up over the rows into sums. */
 static void sum_counts(const struct lw_region_header *region, uint64_t region_bytes,
-		const struct lw_area *rows, const struct lw_area *chunks, uint32_t nr_rows,
-		uint32_t first, uint32_t nr, struct lw_count *sums)
+	const struct lw_area *rows, const struct lw_area *chunks, uint32_t nr_rows, uint32_t first,
+	uint32_t nr, struct lw_count *sums)
 {
 	uint64_t dir_off = sizeof(struct lw_row) + (uint64_t)(first / LW_CHUNK_SITES) * 4;
 
@@ -101,10 +101,10 @@ static void sum_counts(const struct lw_region_header *region, uint64_t region_by
 	}
 }
 
-struct lw_count lw_emit_site_count(const struct lw_region_header *region, uint64_t region_bytes,
-		uint32_t site)
+struct lw_count lw_emit_site_count(
+	const struct lw_region_header *region, uint64_t region_bytes, uint32_t site)
 {
-	struct lw_count sum = { 0 };
+	struct lw_count sum = {0};
 	struct lw_area rows = region->rows, chunks = region->chunks;
 	uint32_t nr_rows = least(lw_load_acquire(&region->nr_rows), rows.max);
 
@@ -180,18 +180,18 @@ static bool emit_texts(struct dump *d)
 	uint32_t cmdline_bytes = least(region->cmdline_bytes, LW_CMDLINE_BYTES);
 
 	return emit_text(d, LW_TEXT_EXE, region->exe, strnlen(region->exe, LW_EXE_BYTES)) &&
-			emit_text(d, LW_TEXT_CMDLINE, region->cmdline, cmdline_bytes) &&
-			emit_text(d, LW_TEXT_OPTIONS, region->options,
-					strnlen(region->options, LW_OPTIONS_BYTES)) &&
-			emit_text(d, LW_TEXT_SUPPRESSIONS, region->suppressions,
-					strnlen(region->suppressions, LW_SUPPRESSIONS_BYTES));
+	       emit_text(d, LW_TEXT_CMDLINE, region->cmdline, cmdline_bytes) &&
+	       emit_text(d, LW_TEXT_OPTIONS, region->options,
+		       strnlen(region->options, LW_OPTIONS_BYTES)) &&
+	       emit_text(d, LW_TEXT_SUPPRESSIONS, region->suppressions,
+		       strnlen(region->suppressions, LW_SUPPRESSIONS_BYTES));
 }
 
 static bool emit_modules(struct dump *d)
 {
 	for (uint32_t i = 0; i < d->nr_modules; i++) {
-		const struct lw_module *module = at(d->region, d->region_bytes, &d->modules, i,
-				sizeof(*module));
+		const struct lw_module *module =
+			at(d->region, d->region_bytes, &d->modules, i, sizeof(*module));
 		struct lw_wire_module *record = begin(d, LW_WIRE_MODULE, sizeof(*record));
 		const char *path;
 		size_t path_bytes;
@@ -220,8 +220,8 @@ static bool emit_modules(struct dump *d)
 static uint16_t copy_stack(struct dump *d, const struct lw_site *site, struct lw_wire_site *record)
 {
 	uint16_t nr_frames = (uint16_t)least(site->nr_frames, LW_MAX_FRAMES);
-	const uint64_t *stack = at(d->region, d->region_bytes, &d->pool, site->stack_off,
-			(uint64_t)nr_frames * 10);
+	const uint64_t *stack =
+		at(d->region, d->region_bytes, &d->pool, site->stack_off, (uint64_t)nr_frames * 10);
 	unsigned char *modules = (unsigned char *)(record->pc + nr_frames);
 	uint64_t stack_units = ((uint64_t)nr_frames * 10 + 7) / 8;
 
@@ -238,9 +238,11 @@ static uint16_t copy_stack(struct dump *d, const struct lw_site *site, struct lw
 	return nr_frames;
 }
 
-static size_t copy_hint(struct dump *d, uint32_t index, struct lw_wire_site *record, unsigned char *to)
+static size_t copy_hint(
+	struct dump *d, uint32_t index, struct lw_wire_site *record, unsigned char *to)
 {
-	const struct lw_hint *hint = at(d->region, d->region_bytes, &d->hints, index, sizeof(*hint));
+	const struct lw_hint *hint =
+		at(d->region, d->region_bytes, &d->hints, index, sizeof(*hint));
 	size_t nr_bytes = 0;
 	const char *file;
 
@@ -290,7 +292,8 @@ static bool emit_site(struct dump *d, uint32_t id, const struct lw_count *count)
 /* The event, copied, if it is complete. */
 static bool read_event(const struct dump *d, uint32_t index, struct lw_event *event)
 {
-	const struct lw_event *live = at(d->region, d->region_bytes, &d->events, index, sizeof(*live));
+	const struct lw_event *live =
+		at(d->region, d->region_bytes, &d->events, index, sizeof(*live));
 
 	if (!live || !lw_load_acquire(&live->is_ready))
 		return false;
@@ -304,7 +307,8 @@ static bool is_in_event(const struct dump *d, uint32_t site)
 	struct lw_event event;
 
 	for (uint32_t i = 0; i < d->nr_events; i++)
-		if (read_event(d, i, &event) && (event.alloc_site == site || event.free_site == site))
+		if (read_event(d, i, &event) &&
+			(event.alloc_site == site || event.free_site == site))
 			return true;
 	return false;
 }
@@ -316,7 +320,8 @@ static bool emit_sites(struct dump *d)
 	for (uint32_t first = 0; first < d->nr_sites; first += STRETCH_SITES) {
 		uint32_t nr = least(STRETCH_SITES, d->nr_sites - first);
 
-		sum_counts(d->region, d->region_bytes, &d->rows, &d->chunks, d->nr_rows, first, nr, sums);
+		sum_counts(d->region, d->region_bytes, &d->rows, &d->chunks, d->nr_rows, first, nr,
+			sums);
 		for (uint32_t i = 0; i < nr; i++) {
 			bool is_counted = sums[i].alloc_blocks || sums[i].freed_blocks;
 
@@ -377,7 +382,7 @@ static bool emit_bye(struct dump *d)
 }
 
 bool lw_emit_region(const struct lw_region_header *region, uint64_t region_bytes,
-		uint64_t now_mono_ns, lw_emit_sink_fn *sink, void *context)
+	uint64_t now_mono_ns, lw_emit_sink_fn *sink, void *context)
 {
 	struct dump d;
 
@@ -392,15 +397,15 @@ bool lw_emit_region(const struct lw_region_header *region, uint64_t region_bytes
 	d.events = region->events;
 	d.hints = region->hints;
 	d.pool = region->pool;
-	/* what names comes before what is named: an event seen here names sites that are seen too */
+	/* what names before what is named: an event seen here names sites that are seen too */
 	d.nr_events = least(lw_load_acquire(&region->nr_events), d.events.max);
 	d.nr_sites = least(lw_load_acquire(&region->nr_sites), d.sites.max);
 	d.nr_modules = least(lw_load_acquire(&region->nr_modules), d.modules.max);
 	d.nr_hints = least(lw_load_acquire(&region->nr_hints), d.hints.max);
 	d.nr_rows = least(lw_load_acquire(&region->nr_rows), d.rows.max);
-	d.sent = (struct lw_wire_bye){ 0 };
+	d.sent = (struct lw_wire_bye){0};
 	d.sink = sink;
 	d.context = context;
 	return emit_hello(&d, now_mono_ns) && emit_texts(&d) && emit_modules(&d) &&
-			emit_sites(&d) && emit_events(&d) && emit_totals(&d) && emit_bye(&d);
+	       emit_sites(&d) && emit_events(&d) && emit_totals(&d) && emit_bye(&d);
 }

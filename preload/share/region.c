@@ -27,12 +27,13 @@
 
 enum {
 	PAGE_BYTES = 4096,
-	SITE_POOL_BYTES = 256,	/* stack and share of names: 25 frames of 10 bytes */
-	CHUNKS_PER_SLICE = 8,	/* threads that touch one slice of 64 sites, on average */
+	SITE_POOL_BYTES = 256, /* stack and share of names: 25 frames of 10 bytes */
+	CHUNKS_PER_SLICE = 8,  /* threads that touch one slice of 64 sites, on average */
 	LEAST_CHUNKS = 4096,
-	STARTING_TRIES = 50,	/* times STARTING_WAIT_NS: how long a target may take to fill in its header */
+	STARTING_TRIES =
+		50, /* times STARTING_WAIT_NS: how long a target may take to fill in its header */
 	STARTING_WAIT_NS = 2000000,
-	STAT_BYTES = 1024,	/* /proc/PID/stat: 52 numbers and a name of at most 64 bytes */
+	STAT_BYTES = 1024, /* /proc/PID/stat: 52 numbers and a name of at most 64 bytes */
 };
 
 _Static_assert(sizeof(struct lw_region_header) % LW_CACHE_LINE == 0, "areas start on a line");
@@ -50,10 +51,11 @@ int32_t lw_region_key(int32_t pid, unsigned attempt)
 	return (int32_t)(mixed | 0x40000000u);
 }
 
-static uint64_t place(struct lw_area *area, uint64_t off, uint64_t align, uint32_t max, uint32_t stride)
+static uint64_t place(
+	struct lw_area *area, uint64_t off, uint64_t align, uint32_t max, uint32_t stride)
 {
 	off = LW_ALIGN_UP(off, align);
-	*area = (struct lw_area){ .off = off, .max = max, .stride = stride };
+	*area = (struct lw_area){.off = off, .max = max, .stride = stride};
 	return off + (uint64_t)max * stride;
 }
 
@@ -75,7 +77,7 @@ uint64_t lw_region_layout(struct lw_region_header *header, uint32_t max_sites)
 	end = place(&header->sites, end, PAGE_BYTES, max_sites, sizeof(struct lw_site));
 	end = place(&header->rows, end, PAGE_BYTES, LW_MAX_ROWS, row_bytes);
 	end = place(&header->chunks, end, PAGE_BYTES, nr_chunks,
-			sizeof(struct lw_count) * LW_CHUNK_SITES);
+		sizeof(struct lw_count) * LW_CHUNK_SITES);
 	end = place(&header->pool, end, PAGE_BYTES, max_sites * (SITE_POOL_BYTES / 8), 8);
 	end = LW_ALIGN_UP(end, (uint64_t)PAGE_BYTES);
 	header->header_bytes = sizeof(*header);
@@ -131,12 +133,12 @@ const char *lw_region_check(const struct lw_region_header *copy, uint64_t segmen
 	if (total < sizeof(*copy) || total > segment_bytes)
 		return "the region claims more memory than its segment has";
 	if (!area_good(&copy->modules, total, sizeof(struct lw_module)) ||
-			!area_good(&copy->sites, total, sizeof(struct lw_site)) ||
-			!area_good(&copy->events, total, sizeof(struct lw_event)) ||
-			!area_good(&copy->hints, total, sizeof(struct lw_hint)) ||
-			!area_good(&copy->chunks, total, sizeof(struct lw_count) * LW_CHUNK_SITES) ||
-			!area_good(&copy->rows, total, sizeof(struct lw_row) + 4 * nr_slices) ||
-			!area_good(&copy->pool, total, 8) || copy->pool.stride != 8)
+		!area_good(&copy->sites, total, sizeof(struct lw_site)) ||
+		!area_good(&copy->events, total, sizeof(struct lw_event)) ||
+		!area_good(&copy->hints, total, sizeof(struct lw_hint)) ||
+		!area_good(&copy->chunks, total, sizeof(struct lw_count) * LW_CHUNK_SITES) ||
+		!area_good(&copy->rows, total, sizeof(struct lw_row) + 4 * nr_slices) ||
+		!area_good(&copy->pool, total, 8) || copy->pool.stride != 8)
 		return "the region's tables do not lie inside its segment";
 	if (copy->sites.max > (uint32_t)INT32_MAX || copy->modules.max > LW_NO_MODULE)
 		return "the region's tables are larger than their indices reach";
@@ -157,8 +159,8 @@ static int segment_stat(int shmid, uint64_t *bytes)
 	return 0;
 }
 
-int lw_region_attach_id(int shmid, const struct lw_region_header **region, uint64_t *bytes,
-		const char **why)
+int lw_region_attach_id(
+	int shmid, const struct lw_region_header **region, uint64_t *bytes, const char **why)
 {
 	struct lw_region_header copy;
 	uint64_t segment_bytes = 0;
@@ -200,10 +202,10 @@ static bool is_of_process(const struct lw_region_header *region, int32_t pid, ui
 }
 
 /* As lw_region_attach_id, with patience for a target that is just filling in its header. */
-static int attach_patiently(int shmid, const struct lw_region_header **region, uint64_t *bytes,
-		const char **why)
+static int attach_patiently(
+	int shmid, const struct lw_region_header **region, uint64_t *bytes, const char **why)
 {
-	const struct timespec wait = { .tv_nsec = STARTING_WAIT_NS };
+	const struct timespec wait = {.tv_nsec = STARTING_WAIT_NS};
 	int err;
 
 	for (int i = 0; i < STARTING_TRIES; i++) {
@@ -216,7 +218,7 @@ static int attach_patiently(int shmid, const struct lw_region_header **region, u
 }
 
 int lw_region_attach(int32_t pid, uint64_t start_ticks, const struct lw_region_header **region,
-		uint64_t *bytes, int *shmid, const char **why)
+	uint64_t *bytes, int *shmid, const char **why)
 {
 	const struct lw_region_header *found;
 	uint64_t found_bytes;
@@ -224,8 +226,8 @@ int lw_region_attach(int32_t pid, uint64_t start_ticks, const struct lw_region_h
 
 	for (unsigned attempt = 0; attempt < LW_REGION_KEYS; attempt++) {
 		int id = shmget(lw_region_key(pid, attempt), 0, 0);
-		int err = id < 0 ? (errno == EACCES ? -EACCES : -ESRCH) :
-				   attach_patiently(id, &found, &found_bytes, why);
+		int err = id < 0 ? (errno == EACCES ? -EACCES : -ESRCH)
+				 : attach_patiently(id, &found, &found_bytes, why);
 
 		if (!err && is_of_process(found, pid, start_ticks)) {
 			*region = found;
@@ -236,7 +238,8 @@ int lw_region_attach(int32_t pid, uint64_t start_ticks, const struct lw_region_h
 		if (!err)
 			lw_region_detach(found);
 		else if (err != -ESRCH && result == -ESRCH)
-			result = err; /* what the first segment under one of our keys had against us */
+			result = err; /* what the first segment under one of our keys had against us
+				       */
 	}
 	return result;
 }
@@ -247,7 +250,8 @@ void lw_region_detach(const struct lw_region_header *region)
 		(void)shmdt(region);
 }
 
-/* The whole of a small file of /proc; system calls, since open() may be somebody's hook, and cancels. */
+/* The whole of a small file of /proc; system calls, since open() may be somebody's hook, and
+ * cancels. */
 static bool read_file(const char *path, char *text, size_t max_bytes)
 {
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);

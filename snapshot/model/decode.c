@@ -7,8 +7,9 @@
  * changing byte is read twice. Counts inside a record are compared with record->bytes in 64 bits.
  *
  * Records may come again (a stream repeats what changed) and out of order (a file may be damaged):
- * a SITE that is known already replaces its stack, a COUNT before its SITE makes the site. The first
- * HELLO decides which process this is; a later one only refreshes it, if it is the same process's.
+ * a SITE that is known already replaces its stack, a COUNT before its SITE makes the site. The
+ * first HELLO decides which process this is; a later one only refreshes it, if it is the same
+ * process's.
  */
 #include "snapshot/model/decode.h"
 
@@ -54,7 +55,7 @@ static bool take_text(struct model *model, const void *record, uint64_t bytes)
 	if (!text.what || text.what >= MODEL_TEXTS || text.nr_bytes > bytes - sizeof(text))
 		return false;
 	if (text.total_bytes > MODEL_TEXT_BYTES ||
-			(uint64_t)text.offset + text.nr_bytes > text.total_bytes)
+		(uint64_t)text.offset + text.nr_bytes > text.total_bytes)
 		return false;
 	to = &model->texts[text.what];
 	if (!*to || model->text_bytes[text.what] != text.total_bytes) {
@@ -132,8 +133,8 @@ static bool take_site(struct model *model, const void *record, uint64_t bytes)
 	to->hint_line = 0;
 	if (site.hint_file_bytes) {
 		to->hint_line = site.hint_line;
-		to->hint_file = alloc_text((const char *)rest + site.nr_frames * 10,
-				site.hint_file_bytes);
+		to->hint_file =
+			alloc_text((const char *)rest + site.nr_frames * 10, site.hint_file_bytes);
 	}
 	model->nr_sites_seen++;
 	return true;
@@ -150,8 +151,8 @@ static bool take_count(struct model *model, const void *record, uint64_t bytes)
 	to = model_intern_site(model, count.site);
 	if (!to)
 		return false;
-	to->count = (struct lw_count){ count.alloc_bytes, count.alloc_blocks, count.freed_bytes,
-		count.freed_blocks };
+	to->count = (struct lw_count){
+		count.alloc_bytes, count.alloc_blocks, count.freed_bytes, count.freed_blocks};
 	return true;
 }
 
@@ -168,9 +169,13 @@ static bool take_event(struct model *model, const void *record, uint64_t bytes)
 	to = model_add_event(model);
 	if (!to)
 		return false;
-	*to = (struct model_event){ .what = event.what, .alloc_site = event.alloc_site,
-		.free_site = event.free_site, .first_ms = event.first_ms, .count = event.count,
-		.bytes = event.bytes, .expected = event.expected };
+	*to = (struct model_event){.what = event.what,
+		.alloc_site = event.alloc_site,
+		.free_site = event.free_site,
+		.first_ms = event.first_ms,
+		.count = event.count,
+		.bytes = event.bytes,
+		.expected = event.expected};
 	model->nr_events_seen++;
 	return true;
 }
@@ -215,8 +220,8 @@ bool decode_record(void *context, const struct lw_wire_head *record)
 	}
 	if (record->version != LW_WIRE_VERSION) {
 		(void)snprintf(decode->why, sizeof(decode->why),
-				"the records are of version %u, this program speaks %u",
-				record->version, LW_WIRE_VERSION);
+			"the records are of version %u, this program speaks %u", record->version,
+			LW_WIRE_VERSION);
 		return false;
 	}
 	if (record->type > LW_WIRE_BYE)
@@ -232,8 +237,9 @@ const char *decode_missing(const struct model *model)
 		return "no record says which process this is";
 	if (!model->has_bye)
 		return "the records end too early";
-	if (model->bye.nr_modules > model->nr_modules_seen || model->bye.nr_sites > model->nr_sites_seen ||
-			model->bye.nr_events > model->nr_events_seen)
+	if (model->bye.nr_modules > model->nr_modules_seen ||
+		model->bye.nr_sites > model->nr_sites_seen ||
+		model->bye.nr_events > model->nr_events_seen)
 		return "some records are missing";
 	return NULL;
 }

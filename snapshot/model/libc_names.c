@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libc_names.c - the tables of glibc's functions that allocate: for themselves, or for their caller.
+ * libc_names.c - the tables of glibc's functions that allocate: for themselves, or for their
+ * caller.
  *
  * Written from the manuals and from what glibc 2.31 to 2.39 keep: a name is in `keeps` when nothing
  * the caller could do would release the block (there is no free function, or only freeres, which
- * tools call, releases it). It is in `gives` when the manual says who has to release it, or when the
- * block hangs on an object that the caller opened. scanf gives, because of its %m. A buffer of a stream
- * is told by the function in `internal` that makes it, so fopen may give, and printf and fclose stand
- * nowhere: what else they allocate is the text of open_memstream. A star ends a name that is only a
- * beginning.
+ * tools call, releases it). It is in `gives` when the manual says who has to release it, or when
+ * the block hangs on an object that the caller opened. scanf gives, because of its %m. A buffer of
+ * a stream is told by the function in `internal` that makes it, so fopen may give, and printf and
+ * fclose stand nowhere: what else they allocate is the text of open_memstream. A star ends a name
+ * that is only a beginning.
  */
 #include "snapshot/model/libc_names.h"
 
@@ -16,6 +17,8 @@
 
 enum { NAME_BYTES = 64 };
 
+/* a name a line would be pages */
+/* clang-format off */
 static const char *const keeps[] = {
 	/* locale, messages, conversions loaded on first use */
 	"setlocale", "localeconv", "nl_langinfo", "bindtextdomain", "bind_textdomain_codeset",
@@ -79,7 +82,7 @@ static const char *const internal[] = {
 	"file_doallocate", "default_doallocate", "wdefault_doallocate", "wfile_doallocate",
 	"nss_database_get", "nss_lookup", "nss_lookup_function", "nss_next2", "nss_passwd_lookup2",
 	"nss_group_lookup2", "nss_hosts_lookup2", "nss_services_lookup2", "nss_files_data_open",
-	"nss_module_*", "nss_action_*", "nss_configure_lookup", "resolv_context_get*",
+	"check_pf", "nss_module_*", "nss_action_*", "nss_configure_lookup", "resolv_context_get*",
 	"resolv_conf_*", "res_vinit", "res_maybe_init", "nl_load_locale*", "nl_find_locale",
 	"nl_load_domain", "nl_find_domain", "gconv_get_cache", "gconv_get_alias_db",
 	"gconv_get_modules_db", "gconv_load_cache", "gconv_load_conf", "gconv_find_shlib",
@@ -93,6 +96,7 @@ static const char *const calls_back[] = {
 	"run_exit_handlers", "call_tls_dtors", "cxa_finalize", "run_fork_handlers", "pthread_once",
 	"pthread_once_slow", "qsort", "qsort_r", "dl_iterate_phdr", "nptl_deallocate_tsd",
 };
+/* clang-format on */
 
 #define NR(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -116,13 +120,14 @@ static void drop_suffix(char *name, const char *suffix)
 
 void libc_names_plain(const char *function, char *out, size_t out_bytes)
 {
-	static const char *const prefixes[] = { "_", "GI_", "IO_", "isoc99_", "isoc23_", "xpg_",
-		"new_", "old_" };
+	static const char *const prefixes[] = {
+		"_", "GI_", "IO_", "isoc99_", "isoc23_", "xpg_", "new_", "old_"};
 	size_t bytes;
 
 	for (size_t i = 0; i < NR(prefixes); i++)
 		if (drop_prefix(&function, prefixes[i]))
-			i = (size_t)-1; /* from the first again: they come in any order, __GI___strdup */
+			i = (size_t)-1; /* from the first again: they come in any order,
+					   __GI___strdup */
 	bytes = strcspn(function, "@(");
 	if (bytes >= out_bytes)
 		bytes = out_bytes - 1;

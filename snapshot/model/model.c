@@ -118,9 +118,9 @@ struct model_site *model_intern_site(struct model *model, uint32_t id)
 		return NULL;
 	if (model->nr_sites * 2 >= model->max_index)
 		grow_index(model);
-	model->sites = alloc_grow(model->sites, model->nr_sites, &model->max_sites,
-			sizeof(*model->sites));
-	model->sites[model->nr_sites] = (struct model_site){ .id = id, .oldest_ms = UINT32_MAX };
+	model->sites =
+		alloc_grow(model->sites, model->nr_sites, &model->max_sites, sizeof(*model->sites));
+	model->sites[model->nr_sites] = (struct model_site){.id = id, .oldest_ms = UINT32_MAX};
 	model->index[slot_of(model, id)] = (uint32_t)++model->nr_sites;
 	return &model->sites[model->nr_sites - 1];
 }
@@ -129,9 +129,9 @@ struct model_event *model_add_event(struct model *model)
 {
 	if (model->nr_events >= MODEL_MAX_EVENTS)
 		return NULL;
-	model->events = alloc_grow(model->events, model->nr_events, &model->max_events,
-			sizeof(*model->events));
-	model->events[model->nr_events] = (struct model_event){ 0 };
+	model->events = alloc_grow(
+		model->events, model->nr_events, &model->max_events, sizeof(*model->events));
+	model->events[model->nr_events] = (struct model_event){0};
 	return &model->events[model->nr_events++];
 }
 
@@ -152,8 +152,7 @@ uint64_t model_offset(const struct model *model, uint64_t pc, uint16_t module)
 static bool same_file(const struct model_module *a, const struct model_module *b)
 {
 	return a->build_id_bytes == b->build_id_bytes &&
-			!memcmp(a->build_id, b->build_id, a->build_id_bytes) &&
-			!strcmp(a->path, b->path);
+	       !memcmp(a->build_id, b->build_id, a->build_id_bytes) && !strcmp(a->path, b->path);
 }
 
 /* Quadratic in the modules that were ever loaded, of which there are tens, and at most 2048. */
@@ -163,7 +162,7 @@ static void match_modules(struct model *model)
 		model->modules[i].same_as = i;
 		for (uint16_t j = 0; model->modules[i].is_known && j < i; j++) {
 			if (!model->modules[j].is_known ||
-					!same_file(&model->modules[i], &model->modules[j]))
+				!same_file(&model->modules[i], &model->modules[j]))
 				continue;
 			model->modules[i].same_as = j;
 			break;
@@ -187,19 +186,20 @@ static uint64_t site_hash(const struct model *model, const struct model_site *si
 	return hash;
 }
 
-static bool same_place(const struct model *model, const struct model_site *a, const struct model_site *b)
+static bool same_place(
+	const struct model *model, const struct model_site *a, const struct model_site *b)
 {
 	if (a->kind != b->kind || a->nr_frames != b->nr_frames)
 		return false;
 	if ((a->flags ^ b->flags) & LW_SITE_EXACT_PC)
 		return false;
 	if (a->hint_line != b->hint_line || !a->hint_file != !b->hint_file ||
-			(a->hint_file && strcmp(a->hint_file, b->hint_file)))
+		(a->hint_file && strcmp(a->hint_file, b->hint_file)))
 		return false;
 	for (uint16_t i = 0; i < a->nr_frames; i++)
 		if (file_of(model, a->modules[i]) != file_of(model, b->modules[i]) ||
-				model_offset(model, a->pcs[i], a->modules[i]) !=
-						model_offset(model, b->pcs[i], b->modules[i]))
+			model_offset(model, a->pcs[i], a->modules[i]) !=
+				model_offset(model, b->pcs[i], b->modules[i]))
 			return false;
 	return true;
 }

@@ -18,7 +18,7 @@
 #include "preload/share/wire.h"
 
 enum {
-	MODEL_MAX_SITES = 1 << 21,  /* twice what a region has room for; more is an attack */
+	MODEL_MAX_SITES = 1 << 21, /* twice what a region has room for; more is an attack */
 	MODEL_MAX_EVENTS = 1 << 16,
 	MODEL_TEXTS = 5,	    /* LW_TEXT_*; 0 is none */
 	MODEL_TEXT_BYTES = 1 << 16, /* longest text taken */
@@ -42,15 +42,15 @@ struct model_site {
 	uint16_t nr_frames;
 	uint32_t first_ms, oldest_ms; /* after the start; oldest ~0: unknown */
 	uint32_t hint_line;
-	char *hint_file;  /* NULL: no hint */
-	uint64_t *pcs;	  /* innermost first */
+	char *hint_file;   /* NULL: no hint */
+	uint64_t *pcs;	   /* innermost first */
 	uint16_t *modules; /* in the same allocation as pcs */
 	struct lw_count count;
 	uint64_t live_bytes, live_blocks; /* by model_finish(); of all that were merged */
 };
 
 struct model_event {
-	uint32_t what;			 /* enum lw_event_what */
+	uint32_t what;			/* enum lw_event_what */
 	uint32_t alloc_site, free_site; /* ids; by model_finish(): indices, or MODEL_NO_SITE */
 	uint32_t first_ms;
 	uint64_t count, bytes, expected;
@@ -91,14 +91,15 @@ uint64_t model_offset(const struct model *model, uint64_t pc, uint16_t module);
 /* The module of a frame, or NULL. */
 const struct model_module *model_module(const struct model *model, uint16_t module);
 
-/* Live counts, modules that are the same, sites that are the same; call once, after the last record. */
+/* Live counts, modules that are the same, sites that are the same; call once, after the last
+ * record. */
 void model_finish(struct model *model);
 
 /* Is this site one that a report may list: it speaks for itself and holds blocks? */
 bool model_is_held(const struct model *model, size_t site);
 
-const char *model_kind_name(unsigned kind);  /* "new[]" */
-const char *model_drop_reason(unsigned drop); /* for people */
+const char *model_kind_name(unsigned kind);			  /* "new[]" */
+const char *model_drop_reason(unsigned drop);			  /* for people */
 const char *model_text(const struct model *model, unsigned what); /* "" when there is none */
 
 #endif

@@ -23,14 +23,14 @@ static const struct {
 	int rank;
 	bool is_leak;
 } verdicts[NR_VERDICTS] = {
-	[VERDICT_LOST] = { "lost", "Lost", 0, true },
-	[VERDICT_GROWING] = { "growing", "Growing", 1, true },
-	[VERDICT_INDIRECT] = { "indirect", "Lost indirectly", 2, true },
-	[VERDICT_HELD] = { "held", "Held", 3, true },
-	[VERDICT_UNFREED] = { "unfreed", "Unfreed", 4, true },
-	[VERDICT_REACHABLE] = { "reachable", "Reachable", 5, true },
-	[VERDICT_BOUNDED] = { "bounded", "Bounded", 6, true },
-	[VERDICT_RUNTIME] = { "runtime", "Runtime", 7, false },
+	[VERDICT_LOST] = {"lost", "Lost", 0, true},
+	[VERDICT_GROWING] = {"growing", "Growing", 1, true},
+	[VERDICT_INDIRECT] = {"indirect", "Lost indirectly", 2, true},
+	[VERDICT_HELD] = {"held", "Held", 3, true},
+	[VERDICT_UNFREED] = {"unfreed", "Unfreed", 4, true},
+	[VERDICT_REACHABLE] = {"reachable", "Reachable", 5, true},
+	[VERDICT_BOUNDED] = {"bounded", "Bounded", 6, true},
+	[VERDICT_RUNTIME] = {"runtime", "Runtime", 7, false},
 };
 
 const char *verdict_name(enum verdict verdict)
@@ -57,30 +57,30 @@ static const struct {
 	const char *beginning; /* of the file's name */
 	enum verdict_owner owner;
 } owners[] = {
-	{ "libc.so", VERDICT_LIBC },
-	{ "libc-2.", VERDICT_LIBC },
-	{ "libpthread.so", VERDICT_LIBC },
-	{ "libpthread-2.", VERDICT_LIBC },
-	{ "libdl.so", VERDICT_LIBC },
-	{ "libdl-2.", VERDICT_LIBC },
-	{ "librt.so", VERDICT_LIBC },
-	{ "librt-2.", VERDICT_LIBC },
-	{ "libm.so", VERDICT_LIBC },
-	{ "libm-2.", VERDICT_LIBC },
-	{ "libmvec.so", VERDICT_LIBC },
-	{ "libresolv.so", VERDICT_LIBC },
-	{ "libresolv-2.", VERDICT_LIBC },
-	{ "libanl.so", VERDICT_LIBC },
-	{ "libutil.so", VERDICT_LIBC },
-	{ "libnss_", VERDICT_LIBC },
-	{ "ld-linux", VERDICT_LOADER },
-	{ "ld-2.", VERDICT_LOADER },
-	{ "ld.so", VERDICT_LOADER },
-	{ "libstdc++.so", VERDICT_CXX },
-	{ "libc++.so", VERDICT_CXX },
-	{ "libc++abi.so", VERDICT_CXX },
-	{ "libgcc_s.so", VERDICT_CXX },
-	{ "libleakwatch.so", VERDICT_OWN },
+	{"libc.so", VERDICT_LIBC},
+	{"libc-2.", VERDICT_LIBC},
+	{"libpthread.so", VERDICT_LIBC},
+	{"libpthread-2.", VERDICT_LIBC},
+	{"libdl.so", VERDICT_LIBC},
+	{"libdl-2.", VERDICT_LIBC},
+	{"librt.so", VERDICT_LIBC},
+	{"librt-2.", VERDICT_LIBC},
+	{"libm.so", VERDICT_LIBC},
+	{"libm-2.", VERDICT_LIBC},
+	{"libmvec.so", VERDICT_LIBC},
+	{"libresolv.so", VERDICT_LIBC},
+	{"libresolv-2.", VERDICT_LIBC},
+	{"libanl.so", VERDICT_LIBC},
+	{"libutil.so", VERDICT_LIBC},
+	{"libnss_", VERDICT_LIBC},
+	{"ld-linux", VERDICT_LOADER},
+	{"ld-2.", VERDICT_LOADER},
+	{"ld.so", VERDICT_LOADER},
+	{"libstdc++.so", VERDICT_CXX},
+	{"libc++.so", VERDICT_CXX},
+	{"libc++abi.so", VERDICT_CXX},
+	{"libgcc_s.so", VERDICT_CXX},
+	{"libleakwatch.so", VERDICT_OWN},
 };
 
 enum verdict_owner verdict_owner(const char *module_path)
@@ -144,19 +144,21 @@ static const char *outermost_name(const struct verdict_frame *frames, size_t fir
 	return name;
 }
 
-/* No code of the program before the start of the process: nobody called for it. */
+/*
+ * Made while the library itself is started by the loader, be it at the start of the process or by
+ * dlopen: no code of the program stands before the loader's.
+ */
 static bool is_own_start(const struct verdict_stack *stack, size_t first, size_t end)
 {
 	const struct verdict_frame *frames = stack->frames;
-	bool has_loader = false;
+	size_t i = first;
 
-	if (stack->is_truncated || verdict_first_user(frames, stack->nr_frames) < stack->nr_frames)
-		return false;
 	if (libc_names_memory(outermost_name(frames, first, end)) == LIBC_GIVES)
 		return false; /* a constructor of the program that ended in a jump to it */
-	for (size_t i = first; i < stack->nr_frames; i++)
-		has_loader |= frames[i].owner == VERDICT_LOADER;
-	return has_loader;
+	while (i < stack->nr_frames &&
+		(frames[i].owner == VERDICT_LIBC || frames[i].owner == VERDICT_CXX))
+		i++;
+	return i < stack->nr_frames && frames[i].owner == VERDICT_LOADER;
 }
 
 /* Blocks inside iconv_open that are not the handle are gconv's tables. */
@@ -174,8 +176,8 @@ static bool is_behind_gconv_open(const struct verdict_frame *frames, size_t firs
 	return false;
 }
 
-static const char *libc_keeps(const struct verdict_stack *stack, size_t first, size_t end,
-		const char **through)
+static const char *libc_keeps(
+	const struct verdict_stack *stack, size_t first, size_t end, const char **through)
 {
 	const struct verdict_frame *frames = stack->frames;
 	const char *outermost = outermost_name(frames, first, end);
@@ -201,7 +203,7 @@ const char *verdict_runtime(const struct verdict_stack *stack, const char **thro
 	if (first == stack->nr_frames)
 		return NULL;
 	if (is_emergency_pool(frames[first].function) ||
-			(first + 1 < stack->nr_frames && is_emergency_pool(frames[first + 1].function)))
+		(first + 1 < stack->nr_frames && is_emergency_pool(frames[first + 1].function)))
 		return "libstdc++ (emergency pool)";
 	if (frames[first].owner == VERDICT_LOADER)
 		return "the loader";

@@ -23,10 +23,10 @@ enum verdict {
 	NR_VERDICTS,
 };
 
-const char *verdict_name(enum verdict verdict);	    /* as in JSON */
+const char *verdict_name(enum verdict verdict);	   /* as in JSON */
 const char *verdict_heading(enum verdict verdict); /* as a heading of the text report */
-int verdict_rank(enum verdict verdict);		    /* 0 is worst */
-bool verdict_is_leak(enum verdict verdict);	    /* counted in the summary */
+int verdict_rank(enum verdict verdict);		   /* 0 is worst */
+bool verdict_is_leak(enum verdict verdict);	   /* counted in the summary */
 
 /* Whose code a module is, told by the name of its file. */
 enum verdict_owner {
@@ -46,13 +46,14 @@ struct verdict_frame {
 struct verdict_stack {
 	const struct verdict_frame *frames;
 	size_t nr_frames;
-	const char *callee; /* what the frame at verdict_libc_end() called, from its code; NULL unknown */
-	bool is_truncated;
+	const char *callee; /* what the frame at verdict_libc_end() called, from its code; NULL
+			       unknown */
 };
 
 /*
- * The frame that called into libc, when the innermost frames are libc's; 0 when they are not, or when
- * it cannot be told (a tail call, or code of libc that runs by itself). Ask only for its callee.
+ * The frame that called into libc, when the innermost frames are libc's; 0 when they are not, or
+ * when it cannot be told (a tail call, or code of libc that runs by itself). Ask only for its
+ * callee.
  */
 size_t verdict_libc_end(const struct verdict_frame *frames, size_t nr_frames);
 
@@ -63,7 +64,8 @@ size_t verdict_libc_end(const struct verdict_frame *frames, size_t nr_frames);
  */
 const char *verdict_runtime(const struct verdict_stack *stack, const char **through);
 
-/* The first frame a person wants to see: behind allocator, C library and C++ library; nr_frames if none. */
+/* The first frame a person wants to see: behind allocator, C library and C++ library; nr_frames if
+ * none. */
 size_t verdict_first_user(const struct verdict_frame *frames, size_t nr_frames);
 
 #endif

@@ -2,11 +2,11 @@
 /*
  * deliver.c - the reports of an ended process, put where its options say.
  *
- * Everything for stderr (complaints, and the text when it has no file or its file cannot be written)
- * is gathered first and written at once, so that it stands together and the patience of
+ * Everything for stderr (complaints, and the text when it has no file or its file cannot be
+ * written) is gathered first and written at once, so that it stands together and the patience of
  * output_shared() is spent once. The descriptor is used only while it is still the file it was when
- * the target started: a daemon may have put a socket or a database there since. A file that cannot be
- * written costs one line, and the report is not lost for it.
+ * the target started: a daemon may have put a socket or a database there since. A file that cannot
+ * be written costs one line, and the report is not lost for it.
  */
 #include "snapshot/report/deliver.h"
 
@@ -33,7 +33,8 @@ static bool may_write(const struct model *model, const char *template_text)
 
 bool deliver_is_needed(const struct model *model, const struct lw_options *options)
 {
-	return is_voice(model) || may_write(model, options->json) || may_write(model, options->log_path);
+	return is_voice(model) || may_write(model, options->json) ||
+	       may_write(model, options->log_path);
 }
 
 bool deliver_has_color(const struct lw_options *options, int fd)
@@ -56,8 +57,9 @@ static bool is_taken(const char *path)
 static bool expand(const struct model *model, const char *template_text, char out[PATH_BYTES])
 {
 	const char *exe = model_text(model, LW_TEXT_EXE), *slash = strrchr(exe, '/');
-	struct lw_options_names names = { .pid = model->hello.pid, .program = slash ? slash + 1 : exe,
-		.time_s = (uint64_t)time(NULL) };
+	struct lw_options_names names = {.pid = model->hello.pid,
+		.program = slash ? slash + 1 : exe,
+		.time_s = (uint64_t)time(NULL)};
 	char host[256] = "", first[PATH_BYTES];
 
 	(void)gethostname(host, sizeof(host) - 1);
@@ -75,7 +77,7 @@ static bool expand(const struct model *model, const char *template_text, char ou
 
 /* False: it could not be written, and *complaints says so. */
 static bool write_file(const struct model *model, const char *template_text, enum output_way way,
-		const char *text, size_t nr_bytes, FILE *complaints)
+	const char *text, size_t nr_bytes, FILE *complaints)
 {
 	char path[PATH_BYTES];
 	int err = -ENAMETOOLONG;
@@ -84,7 +86,7 @@ static bool write_file(const struct model *model, const char *template_text, enu
 		err = output_file(path, way, text, nr_bytes);
 	if (err)
 		fprintf(complaints, "leakwatch: cannot write %s: %s\n",
-				err == -ENAMETOOLONG ? template_text : path, output_error(err));
+			err == -ENAMETOOLONG ? template_text : path, output_error(err));
 	return !err;
 }
 
@@ -101,7 +103,8 @@ static void write_json(struct report *report, FILE *complaints)
 	if (!report_json(report, memory) || fclose(memory))
 		fputs("leakwatch: no memory for the JSON report\n", complaints);
 	else
-		(void)write_file(report->model, template_text, OUTPUT_REPLACE, text, nr_bytes, complaints);
+		(void)write_file(
+			report->model, template_text, OUTPUT_REPLACE, text, nr_bytes, complaints);
 	free(text);
 }
 
@@ -121,7 +124,8 @@ static bool write_log(struct report *report, FILE *complaints)
 	memory = alloc_check(open_memstream(&text, &nr_bytes));
 	report_text(report, memory, report->options->color == LW_COLOR_ALWAYS);
 	(void)fclose(memory);
-	is_written = write_file(report->model, template_text, OUTPUT_IN_PLACE, text, nr_bytes, complaints);
+	is_written = write_file(
+		report->model, template_text, OUTPUT_IN_PLACE, text, nr_bytes, complaints);
 	free(text);
 	return is_written;
 }
@@ -146,7 +150,7 @@ void deliver_reports(struct report *report, const char *complaints, int stderr_f
 		report_text(report, to_stderr, deliver_has_color(report->options, stderr_fd));
 	(void)fclose(to_stderr);
 	if (nr_bytes && is_voice(report->model) && (hello->flags & LW_REGION_STDERR_OPEN) &&
-			output_is_file(stderr_fd, hello->stderr_dev, hello->stderr_ino))
+		output_is_file(stderr_fd, hello->stderr_dev, hello->stderr_ino))
 		(void)output_shared(stderr_fd, text, nr_bytes);
 	free(text);
 }

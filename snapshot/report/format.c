@@ -14,12 +14,13 @@
 
 const char *format_size(char out[FORMAT_BYTES], uint64_t bytes)
 {
-	static const char units[][4] = { "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
+	static const char units[][4] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 	double size = (double)bytes / 1024;
 	size_t unit = 0;
 
 	if (bytes < 1024) {
-		(void)snprintf(out, FORMAT_BYTES, "%u byte%s", (unsigned)bytes, bytes == 1 ? "" : "s");
+		(void)snprintf(
+			out, FORMAT_BYTES, "%u byte%s", (unsigned)bytes, bytes == 1 ? "" : "s");
 		return out;
 	}
 	for (; size >= 1023.95 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
@@ -56,9 +57,11 @@ const char *format_ns(char out[FORMAT_BYTES], uint64_t ns)
 	else if (s < 3600)
 		(void)snprintf(out, FORMAT_BYTES, "%" PRIu64 " min %" PRIu64 " s", s / 60, s % 60);
 	else if (s < 86400)
-		(void)snprintf(out, FORMAT_BYTES, "%" PRIu64 " h %" PRIu64 " min", s / 3600, s / 60 % 60);
+		(void)snprintf(
+			out, FORMAT_BYTES, "%" PRIu64 " h %" PRIu64 " min", s / 3600, s / 60 % 60);
 	else
-		(void)snprintf(out, FORMAT_BYTES, "%" PRIu64 " d %" PRIu64 " h", s / 86400, s / 3600 % 24);
+		(void)snprintf(
+			out, FORMAT_BYTES, "%" PRIu64 " d %" PRIu64 " h", s / 86400, s / 3600 % 24);
 	return out;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * format.h - numbers and strangers' texts as people read them. Pure; each writes into the caller's room.
+ * format.h - numbers and strangers' texts as people read them. Pure; each writes into the caller's
+ * room.
  */
 #ifndef LW_SNAPSHOT_FORMAT_H
 #define LW_SNAPSHOT_FORMAT_H
@@ -19,7 +20,8 @@ const char *format_count(char out[FORMAT_BYTES], uint64_t nr, const char *what);
 /* "12 ms", "3.2 s", "2 min 5 s", "3 h 12 min", "4 d 2 h" */
 const char *format_ns(char out[FORMAT_BYTES], uint64_t ns);
 
-/* A text from elsewhere with control characters made '?', for a terminal; cut with "..." at out_bytes. */
+/* A text from elsewhere with control characters made '?', for a terminal; cut with "..." at
+ * out_bytes. */
 const char *format_text(char *out, size_t out_bytes, const char *text);
 
 #endif

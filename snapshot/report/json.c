@@ -35,10 +35,13 @@ struct writer {
 /* How many bytes a valid UTF-8 character at text has; 0: not valid. */
 static size_t utf8_bytes(const unsigned char *text)
 {
-	size_t nr = text[0] < 0x80 ? 1 : text[0] >> 5 == 6 ? 2 : text[0] >> 4 == 14 ? 3 :
-			text[0] >> 3 == 30 ? 4 : 0;
+	size_t nr = text[0] < 0x80	 ? 1
+		    : text[0] >> 5 == 6	 ? 2
+		    : text[0] >> 4 == 14 ? 3
+		    : text[0] >> 3 == 30 ? 4
+					 : 0;
 	uint32_t code = nr > 1 ? text[0] & (0x7fu >> nr) : text[0];
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
 
 	for (size_t i = 1; i < nr; i++) {
 		if (text[i] >> 6 != 2)
@@ -122,7 +125,8 @@ static struct cached *find_cached(struct writer *w, uint64_t pc, uint32_t module
 	uint64_t hash = (pc * 31 + module) * 31 + place;
 	size_t slot = (hash * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (w->max_cached - 1);
 
-	while (w->cache[slot].frame && (w->cache[slot].pc != pc || w->cache[slot].module != module ||
+	while (w->cache[slot].frame &&
+		(w->cache[slot].pc != pc || w->cache[slot].module != module ||
 			w->cache[slot].place != place))
 		slot = (slot + 1) & (w->max_cached - 1);
 	return &w->cache[slot];
@@ -150,7 +154,7 @@ static json_t *shared_frame(struct writer *w, const struct report_frame *frame, 
 		grow_cache(w);
 	found = find_cached(w, frame->pc, frame->module_id, place);
 	if (!found->frame) {
-		*found = (struct cached){ frame->pc, frame->module_id, place, make_frame(frame) };
+		*found = (struct cached){frame->pc, frame->module_id, place, make_frame(frame)};
 		w->nr_cached++;
 	}
 	return json_incref(found->frame);
@@ -189,7 +193,6 @@ static void set_hint(json_t *out, const char *key, const struct model_site *site
 static json_t *make_site(struct writer *w, const struct report_site *judged)
 {
 	const struct model_site *site = judged->site;
-	uint64_t ran_ms = w->report->model->hello.seconds_ns / 1000000;
 	json_t *out = json_object();
 	char plain[64];
 
@@ -202,8 +205,9 @@ static json_t *make_site(struct writer *w, const struct report_site *judged)
 	json_object_set_new(out, "blocks", integer(site->live_blocks));
 	json_object_set_new(out, "total_bytes", integer(site->count.alloc_bytes));
 	json_object_set_new(out, "total_blocks", integer(site->count.alloc_blocks));
-	if (site->oldest_ms != UINT32_MAX && site->oldest_ms <= ran_ms)
-		json_object_set_new(out, "oldest_s", json_real((double)(ran_ms - site->oldest_ms) / 1e3));
+	if (site->oldest_ms != UINT32_MAX)
+		json_object_set_new(out, "oldest_s",
+			json_real((double)report_age_ms(w->report, site->oldest_ms) / 1e3));
 	json_object_set_new(out, "first_s", json_real(site->first_ms / 1e3));
 	if (judged->through) {
 		libc_names_plain(judged->through, plain, sizeof(plain));
@@ -237,10 +241,11 @@ static const struct model_site *site_at(const struct model *model, uint32_t inde
 
 static const char *error_name(uint32_t what)
 {
-	static const char *const names[LW_NR_EVENT_KINDS] = { [LW_EVENT_MISMATCH] = "mismatch",
-		[LW_EVENT_DOUBLE_FREE] = "double-free", [LW_EVENT_UNKNOWN_FREE] = "unknown-free",
+	static const char *const names[LW_NR_EVENT_KINDS] = {[LW_EVENT_MISMATCH] = "mismatch",
+		[LW_EVENT_DOUBLE_FREE] = "double-free",
+		[LW_EVENT_UNKNOWN_FREE] = "unknown-free",
 		[LW_EVENT_SIZE_MISMATCH] = "size-mismatch",
-		[LW_EVENT_ALIGNMENT_MISMATCH] = "alignment-mismatch" };
+		[LW_EVENT_ALIGNMENT_MISMATCH] = "alignment-mismatch"};
 
 	return names[what];
 }
@@ -293,7 +298,7 @@ static json_t *make_summary(const struct report *report)
 	json_object_set_new(out, "live_blocks", integer(report->live.blocks));
 	json_object_set_new(out, "peak_bytes", integer(report->peak_bytes));
 	json_object_set_new(out, "peak_is_exact",
-			json_boolean(!(report->model->hello.flags & LW_REGION_PEAK_SAMPLED)));
+		json_boolean(!(report->model->hello.flags & LW_REGION_PEAK_SAMPLED)));
 	json_object_set_new(out, "total_allocs", integer(report->total_allocs));
 	json_object_set_new(out, "total_frees", integer(report->total_frees));
 	json_object_set_new(out, "total_bytes", integer(report->total_bytes));
@@ -308,7 +313,7 @@ static json_t *make_summary(const struct report *report)
 	json_object_set_new(out, "suppressed_blocks", integer(report->suppressed.blocks));
 	json_object_set_new(out, "own_bytes", integer(totals->own_bytes));
 	json_object_set_new(out, "report_s",
-			json_real((double)(totals->report_ns + report_now_ns() - report->began_ns) / 1e9));
+		json_real((double)(totals->report_ns + report_now_ns() - report->began_ns) / 1e9));
 	if (report->missing)
 		json_object_set_new(out, "incomplete", string(report->missing));
 	if (report->model->nr_bad)
@@ -318,13 +323,14 @@ static json_t *make_summary(const struct report *report)
 
 static json_t *make_dropped(const struct report *report)
 {
-	static const char *const names[LW_NR_DROPS] = { "sites", "blocks", "reentrant", "counters",
-		"modules", "events", "stale", "untracked" };
+	static const char *const names[LW_NR_DROPS] = {"sites", "blocks", "reentrant", "counters",
+		"modules", "events", "stale", "untracked"};
 	json_t *out = json_object();
 
 	for (unsigned i = 0; i < LW_NR_DROPS; i++)
 		if (report->model->totals.dropped[i])
-			json_object_set_new(out, names[i], integer(report->model->totals.dropped[i]));
+			json_object_set_new(
+				out, names[i], integer(report->model->totals.dropped[i]));
 	return out;
 }
 
@@ -390,7 +396,7 @@ static json_t *make_report(struct writer *w)
 
 bool report_json(struct report *report, FILE *out)
 {
-	struct writer w = { .report = report };
+	struct writer w = {.report = report};
 	json_t *tree = make_report(&w);
 	bool is_written = tree && json_dumpf(tree, out, JSON_COMPACT) == 0;
 

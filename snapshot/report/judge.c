@@ -21,10 +21,18 @@ uint64_t report_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void add_frames(struct report *report, const struct model_site *site, uint16_t i,
-		struct report_stack *stack)
+uint64_t report_age_ms(const struct report *report, uint32_t at_ms)
 {
-	static const struct symbol_frame unknown = { 0 };
+	uint64_t ran_ms = report->model->hello.seconds_ns / 1000000;
+
+	/* the target's clock is coarse: something may seem to have happened just after the end */
+	return at_ms < ran_ms ? ran_ms - at_ms : 0;
+}
+
+static void add_frames(struct report *report, const struct model_site *site, uint16_t i,
+	struct report_stack *stack)
+{
+	static const struct symbol_frame unknown = {0};
 	const struct model_module *module = model_module(report->model, site->modules[i]);
 	bool is_exact = i == 0 && (site->flags & LW_SITE_EXACT_PC);
 	uint64_t offset = model_offset(report->model, site->pcs[i], site->modules[i]);
@@ -32,10 +40,11 @@ static void add_frames(struct report *report, const struct model_site *site, uin
 	size_t nr_symbols = 1;
 
 	if (module)
-		symbols = symbols_resolve(report->symbols, module->same_as, offset, is_exact, &nr_symbols);
+		symbols = symbols_resolve(
+			report->symbols, module->same_as, offset, is_exact, &nr_symbols);
 	for (size_t s = 0; s < nr_symbols; s++) {
 		stack->frames = alloc_grow(stack->frames, stack->nr_frames, &stack->max_frames,
-				sizeof(*stack->frames));
+			sizeof(*stack->frames));
 		stack->frames[stack->nr_frames++] = (struct report_frame){
 			.pc = site->pcs[i] - !is_exact,
 			.offset = offset - !is_exact,
@@ -56,7 +65,8 @@ static bool is_of_program(const struct report *report, const struct report_frame
 {
 	const char *function = frame->symbol->function;
 
-	return owner_of(report, frame) == VERDICT_USER && !(function && !strcmp(function, "_start"));
+	return owner_of(report, frame) == VERDICT_USER &&
+	       !(function && !strcmp(function, "_start"));
 }
 
 void report_stack(struct report *report, const struct model_site *site, struct report_stack *stack)
@@ -67,7 +77,7 @@ void report_stack(struct report *report, const struct model_site *site, struct r
 	stack->first_user = 0;
 	stack->end_user = stack->nr_frames;
 	while (stack->first_user < stack->nr_frames &&
-			!is_of_program(report, &stack->frames[stack->first_user]))
+		!is_of_program(report, &stack->frames[stack->first_user]))
 		stack->first_user++;
 	if (stack->first_user == stack->nr_frames) {
 		stack->first_user = 0; /* a library's own: then all of it */
@@ -78,8 +88,8 @@ void report_stack(struct report *report, const struct model_site *site, struct r
 }
 
 /* What the frame that called into libc called there, from its code. It is never an exact pc. */
-static const char *callee_of(struct report *report, const struct report_stack *stack,
-		const struct verdict_frame *frames)
+static const char *callee_of(
+	struct report *report, const struct report_stack *stack, const struct verdict_frame *frames)
 {
 	size_t end = verdict_libc_end(frames, stack->nr_frames);
 	const struct report_frame *caller = &stack->frames[end];
@@ -97,21 +107,20 @@ static struct suppress_rule *rule_for(struct report *report, const struct report
 		const struct report_frame *frame = &stack->frames[i];
 
 		rule = suppress_find(report->suppress, frame->symbol->function, frame->symbol->file,
-				frame->module ? frame->module->path : NULL);
+			frame->module ? frame->module->path : NULL);
 	}
 	return rule;
 }
 
-static void judge_site(struct report *report, const struct report_stack *stack,
-		struct report_site *judged)
+static void judge_site(
+	struct report *report, const struct report_stack *stack, struct report_site *judged)
 {
 	struct verdict_frame *frames = alloc_array(stack->nr_frames, sizeof(*frames));
-	struct verdict_stack names = { .frames = frames, .nr_frames = stack->nr_frames,
-		.is_truncated = judged->site->flags & LW_SITE_TRUNCATED };
+	struct verdict_stack names = {.frames = frames, .nr_frames = stack->nr_frames};
 
 	for (size_t i = 0; i < stack->nr_frames; i++)
-		frames[i] = (struct verdict_frame){ .owner = owner_of(report, &stack->frames[i]),
-			.function = stack->frames[i].symbol->function };
+		frames[i] = (struct verdict_frame){.owner = owner_of(report, &stack->frames[i]),
+			.function = stack->frames[i].symbol->function};
 	if (stack->nr_frames)
 		names.callee = callee_of(report, stack, frames);
 	judged->reason = verdict_runtime(&names, &judged->through);
@@ -148,11 +157,11 @@ static void count_site(struct report *report, const struct report_site *judged)
 	} else {
 		add_sum(&report->leaked, site);
 		report->nr_leak_sites++;
-		report->nr_unlisted += site->live_bytes < report->options->min_bytes;
 	}
 }
 
-/* Worst verdict first, then by bytes, then by blocks; the id makes the order the same every time. */
+/* Worst verdict first, then by bytes, then by blocks; the id makes the order the same every time.
+ */
 static int compare_sites(const void *left, const void *right)
 {
 	const struct report_site *a = left, *b = right;
@@ -178,7 +187,7 @@ static void introduce_modules(struct report *report)
 		report->owners[i] = verdict_owner(module->path);
 		if (module->same_as == i)
 			symbols_module(report->symbols, i, module->path, module->build_id,
-					module->build_id_bytes);
+				module->build_id_bytes);
 	}
 }
 
@@ -196,7 +205,8 @@ static void count_totals(struct report *report)
 		report->total_bytes += site->count.alloc_bytes;
 		report->total_frees += site->count.freed_blocks;
 	}
-	for (size_t i = 0; i < sizeof(model->totals.dropped) / sizeof(model->totals.dropped[0]); i++)
+	for (size_t i = 0; i < sizeof(model->totals.dropped) / sizeof(model->totals.dropped[0]);
+		i++)
 		report->nr_dropped += model->totals.dropped[i];
 	for (size_t i = 0; i < model->nr_events; i++) {
 		report->nr_mismatches += model->events[i].what == LW_EVENT_MISMATCH;
@@ -211,7 +221,7 @@ static void count_totals(struct report *report)
 void report_judge(struct report *report)
 {
 	struct model *model = report->model;
-	struct report_stack stack = { 0 };
+	struct report_stack stack = {0};
 	size_t max_sites = 0;
 
 	introduce_modules(report);
@@ -220,10 +230,10 @@ void report_judge(struct report *report)
 
 		if (!model_is_held(model, i))
 			continue;
-		report->sites = alloc_grow(report->sites, report->nr_sites, &max_sites,
-				sizeof(*report->sites));
+		report->sites = alloc_grow(
+			report->sites, report->nr_sites, &max_sites, sizeof(*report->sites));
 		judged = &report->sites[report->nr_sites++];
-		*judged = (struct report_site){ .site = &model->sites[i] };
+		*judged = (struct report_site){.site = &model->sites[i]};
 		report_stack(report, judged->site, &stack);
 		judge_site(report, &stack, judged);
 		count_site(report, judged);
@@ -240,8 +250,8 @@ bool report_has_news(const struct report *report)
 
 	/* what was not recorded may be a leak; the other losses cost names, not truth */
 	return report->nr_leak_sites || report->model->nr_events || report->missing ||
-			report->model->nr_bad || dropped[LW_DROP_BLOCKS] || dropped[LW_DROP_COUNTERS] ||
-			dropped[LW_DROP_EVENTS];
+	       report->model->nr_bad || dropped[LW_DROP_BLOCKS] || dropped[LW_DROP_COUNTERS] ||
+	       dropped[LW_DROP_EVENTS];
 }
 
 void report_fini(struct report *report)

@@ -45,8 +45,8 @@ static void on_alarm(int signal)
 /* From now on a blocked write is interrupted every 50 ms, so that it is noticed when time is up. */
 static void start_interrupting(void)
 {
-	const struct sigaction action = { .sa_handler = on_alarm }; /* no SA_RESTART */
-	const struct itimerval every = { { 0, 50000 }, { 0, 50000 } };
+	const struct sigaction action = {.sa_handler = on_alarm}; /* no SA_RESTART */
+	const struct itimerval every = {{0, 50000}, {0, 50000}};
 	sigset_t alarm_only;
 
 	(void)sigaction(SIGALRM, &action, NULL);
@@ -58,7 +58,7 @@ static void start_interrupting(void)
 
 static void stop_interrupting(void)
 {
-	const struct itimerval never = { { 0, 0 }, { 0, 0 } };
+	const struct itimerval never = {{0, 0}, {0, 0}};
 
 	(void)setitimer(ITIMER_REAL, &never, NULL);
 }
@@ -66,7 +66,7 @@ static void stop_interrupting(void)
 /* Bytes written, 0: not now; -1: never. */
 static ssize_t write_some(int fd, const char *text, size_t nr_bytes, int64_t patience_ms)
 {
-	struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+	struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
 	size_t piece = nr_bytes < PIPE_BUF ? nr_bytes : PIPE_BUF;
 	int nr_ready = poll(&poll_fd, 1, (int)patience_ms);
 	ssize_t written;
@@ -85,7 +85,8 @@ static ssize_t write_some(int fd, const char *text, size_t nr_bytes, int64_t pat
 
 bool output_shared(int fd, const char *text, size_t nr_bytes)
 {
-	static int64_t left_ms = OUTPUT_PATIENCE_MS; /* time spent waiting, not working, uses it up */
+	static int64_t left_ms =
+		OUTPUT_PATIENCE_MS; /* time spent waiting, not working, uses it up */
 	int64_t began_ms;
 
 	start_interrupting();

@@ -11,13 +11,14 @@
 
 enum output_way {
 	OUTPUT_IN_PLACE, /* an existing file of ours is emptied and filled: a log that is watched */
-	OUTPUT_REPLACE,	 /* written beside it and renamed: a reader sees the old or the new, never half */
+	OUTPUT_REPLACE,	 /* written beside it and renamed: a reader sees the old or the new, never
+			    half */
 };
 
 /*
- * 0 or -errno. A symbolic link at the end of the path is never followed, one in a folder that others
- * may write to neither; an existing file is only touched if it is a plain file of ours with one
- * name. Mode 0600.
+ * 0 or -errno. A symbolic link at the end of the path is never followed, one in a folder that
+ * others may write to neither; an existing file is only touched if it is a plain file of ours with
+ * one name. Mode 0600.
  */
 int output_file(const char *path, enum output_way way, const char *text, size_t nr_bytes);
 

@@ -28,7 +28,8 @@ struct report_frame {
 struct report_stack {
 	struct report_frame *frames;
 	size_t nr_frames, max_frames;
-	/* the part a person wants to see, behind the allocator and before the start of process or thread */
+	/* the part a person wants to see, behind the allocator and before the start of process or
+	 * thread */
 	size_t first_user, end_user;
 };
 
@@ -49,14 +50,14 @@ struct report {
 	struct symbols *symbols;
 	struct suppress *suppress;
 	const struct lw_options *options;
-	const char *state;    /* as in JSON: live, exit, _exit, quick_exit, killed */
-	int signal;	      /* that killed it; 0 unknown */
+	const char *state;   /* as in JSON: live, exit, _exit, quick_exit, killed */
+	int signal;	     /* that killed it; 0 unknown */
 	const char *missing; /* the records are not whole: what is missing; NULL nothing */
-	uint64_t began_ns;    /* CLOCK_MONOTONIC, when this program began to work */
+	uint64_t began_ns;   /* CLOCK_MONOTONIC, when this program began to work */
 
-	struct report_site *sites; /* those that hold blocks: leaks worst first, then runtime, then suppressed */
+	struct report_site *sites; /* those that hold blocks: leaks worst first, then runtime, then
+				      suppressed */
 	size_t nr_sites, nr_leak_sites; /* the first nr_leak_sites count as leaks */
-	size_t nr_unlisted; /* of those, too small for min_bytes */
 	struct report_sum live, leaked, runtime, suppressed;
 	uint64_t total_allocs, total_bytes, total_frees, nr_alloc_sites;
 	uint64_t nr_dropped, nr_mismatches, nr_errors, peak_bytes;
@@ -67,11 +68,15 @@ struct report {
 void report_judge(struct report *report);
 void report_fini(struct report *report);
 
-/* The frames of a site, inlined ones expanded, into *stack, which is used again and freed by the caller. */
+/* The frames of a site, inlined ones expanded, into *stack, which is used again and freed by the
+ * caller. */
 void report_stack(struct report *report, const struct model_site *site, struct report_stack *stack);
 
 /* Is there something a person should see without asking? */
 bool report_has_news(const struct report *report);
+
+/* How long before the end (or now) something was that happened at_ms after the start. */
+uint64_t report_age_ms(const struct report *report, uint32_t at_ms);
 
 uint64_t report_now_ns(void);
 

@@ -2,11 +2,11 @@
 /*
  * text.c - the report a person reads, often at night and in a hurry.
  *
- * The conclusion comes first, in one line; then the places, the worst first, each with its stack from
- * the first line of the person's own code; then wrong releases with both stacks; then one line of
- * totals, with what was not recorded and what LeakWatch cost; and last the SUMMARY line that scripts
- * look for. Frames have the form of the sanitizers' reports, which editors turn into links. What
- * only a tool needs of a line (module, build-id) stands at its end, dimmed on a terminal.
+ * The conclusion comes first, in one line; then the places, the worst first, each with its stack
+ * from the first line of the person's own code; then wrong releases with both stacks; then one line
+ * of totals, with what was not recorded and what LeakWatch cost; and last the SUMMARY line that
+ * scripts look for. Frames have the form of the sanitizers' reports, which editors turn into links.
+ * What only a tool needs of a line (module, build-id) stands at its end, dimmed on a terminal.
  *
  * Numbers are exact; the one that may not be, the peak of a program with threads, says "about".
  */
@@ -17,25 +17,10 @@
 #include "snapshot/alloc.h"
 #include "snapshot/model/libc_names.h"
 #include "snapshot/report/format.h"
+#include "snapshot/report/group.h"
+#include "snapshot/report/text_stack.h"
 
-enum { NAME_BYTES = 1024, LINE_BYTES = 4096 };
-
-enum paint { PLAIN, BOLD, DIM, RED, GREEN, YELLOW, NR_PAINTS };
-
-struct writer {
-	struct report *report;
-	FILE *out;
-	bool has_color;
-	struct report_stack stack; /* used again for each site */
-};
-
-static const char *paint(const struct writer *w, enum paint paint)
-{
-	static const char *const codes[NR_PAINTS] = { "\033[0m", "\033[1m", "\033[2m", "\033[1;31m",
-		"\033[1;32m", "\033[1;33m" };
-
-	return w->has_color ? codes[paint] : "";
-}
+enum { NAME_BYTES = 1024, LINE_BYTES = 4096, MAX_DROPS = 16 };
 
 static const char *program_name(const struct model *model)
 {
@@ -46,7 +31,7 @@ static const char *program_name(const struct model *model)
 
 /* ---- the conclusion ---- */
 
-static void write_command(const struct writer *w)
+static void write_command(const struct text_writer *w)
 {
 	const struct model *model = w->report->model;
 	const char *text = model_text(model, LW_TEXT_CMDLINE);
@@ -63,7 +48,7 @@ static void write_command(const struct writer *w)
 		fprintf(w->out, "  command: %s\n", format_text(shown, sizeof(shown), line));
 }
 
-static void write_end(const struct writer *w)
+static void write_end(const struct text_writer *w)
 {
 	const struct report *report = w->report;
 	char time[FORMAT_BYTES];
@@ -75,7 +60,7 @@ static void write_end(const struct writer *w)
 		fprintf(w->out, "ended by %s", report->state);
 	else if (report->signal)
 		fprintf(w->out, "killed by signal %d (SIG%s)", report->signal,
-				sigabbrev_np(report->signal) ? sigabbrev_np(report->signal) : "?");
+			sigabbrev_np(report->signal) ? sigabbrev_np(report->signal) : "?");
 	else
 		fputs("killed", w->out);
 	if (report->model->hello.exit_status >= 0 && strcmp(report->state, "live"))
@@ -83,7 +68,7 @@ static void write_end(const struct writer *w)
 	fputc('\n', w->out);
 }
 
-static void write_conclusion(const struct writer *w)
+static void write_conclusion(const struct text_writer *w)
 {
 	const struct report *report = w->report;
 	bool is_live = !strcmp(report->state, "live"), is_killed = !strcmp(report->state, "killed");
@@ -92,226 +77,178 @@ static void write_conclusion(const struct writer *w)
 	char wrong[FORMAT_BYTES];
 	const char *verb = is_live ? "holds" : is_killed ? "held" : "leaked";
 
-	fprintf(w->out, "%sLeakWatch: %s (pid %d) ", paint(w, report->nr_leak_sites ? RED : GREEN),
-			format_text(name, sizeof(name), program_name(report->model)),
-			report->model->hello.pid);
+	fprintf(w->out, "%sLeakWatch: %s (pid %d) ",
+		text_paint(w, report->nr_leak_sites ? TEXT_RED : TEXT_GREEN),
+		format_text(name, sizeof(name), program_name(report->model)),
+		report->model->hello.pid);
 	if (report->nr_leak_sites)
-		fprintf(w->out, "%s %s in %s, from %s", verb, format_bytes(bytes, report->leaked.bytes),
-				format_count(blocks, report->leaked.blocks, "block"),
-				format_count(sites, report->nr_leak_sites, "site"));
+		fprintf(w->out, "%s %s in %s, from %s", verb,
+			format_bytes(bytes, report->leaked.bytes),
+			format_count(blocks, report->leaked.blocks, "block"),
+			format_count(sites, w->nr_leaks, "site"));
 	else
 		fputs(is_live || is_killed ? "holds no memory" : "leaked nothing", w->out);
 	if (nr_wrong)
 		fprintf(w->out, "; %s", format_count(wrong, nr_wrong, "wrong release"));
-	fprintf(w->out, "%s\n", paint(w, PLAIN));
+	fprintf(w->out, "%s\n", text_paint(w, TEXT_PLAIN));
 	write_command(w);
 	write_end(w);
 	if (report->missing)
-		fprintf(w->out, "  %snot complete: %s%s\n", paint(w, YELLOW), report->missing,
-				paint(w, PLAIN));
+		fprintf(w->out, "  %snot complete: %s%s\n", text_paint(w, TEXT_YELLOW),
+			report->missing, text_paint(w, TEXT_PLAIN));
 	if (report->model->nr_bad)
-		fprintf(w->out, "  %snot complete: %s left out%s\n", paint(w, YELLOW),
-				format_count(bytes, report->model->nr_bad, "damaged record"),
-				paint(w, PLAIN));
-}
-
-/* ---- stacks ---- */
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
-static void write_module(const struct writer *w, const struct report_frame *frame)
-{
-	const struct model_module *module = frame->module;
-	char name[NAME_BYTES];
-
-	if (!module) {
-		fprintf(w->out, " %s(<unknown module>)%s", paint(w, DIM), paint(w, PLAIN));
-		return;
-	}
-	/* whoever has no line needs the whole path, to find one by other means */
-	format_text(name, sizeof(name), frame->symbol->file ? base_name(module->path) : module->path);
-	fprintf(w->out, " %s(%s+0x%" PRIx64 ")", paint(w, DIM), *name ? name : "?", frame->offset);
-	if (module->build_id_bytes) {
-		fputs(" (BuildId: ", w->out);
-		for (unsigned i = 0; i < module->build_id_bytes; i++)
-			fprintf(w->out, "%02x", module->build_id[i]);
-		fputc(')', w->out);
-	}
-	fputs(paint(w, PLAIN), w->out);
-}
-
-static void write_frame(const struct writer *w, size_t nr, const struct report_frame *frame)
-{
-	const struct symbol_frame *symbol = frame->symbol;
-	char name[NAME_BYTES];
-
-	fprintf(w->out, "    #%zu 0x%012" PRIx64, nr, frame->pc);
-	if (symbol->function)
-		fprintf(w->out, " in %s%s%s", paint(w, BOLD),
-				format_text(name, sizeof(name), symbol->function), paint(w, PLAIN));
-	if (symbol->file) {
-		fprintf(w->out, " %s", format_text(name, sizeof(name), symbol->file));
-		if (symbol->line)
-			fprintf(w->out, ":%u", symbol->line);
-		if (symbol->line && symbol->column)
-			fprintf(w->out, ":%u", symbol->column);
-	}
-	write_module(w, frame);
-	fputc('\n', w->out);
-}
-
-static void write_stack(struct writer *w, const struct model_site *site)
-{
-	size_t first, end;
-
-	report_stack(w->report, site, &w->stack);
-	first = w->report->options->full_stacks ? 0 : w->stack.first_user;
-	end = w->report->options->full_stacks ? w->stack.nr_frames : w->stack.end_user;
-	for (size_t i = first; i < end; i++)
-		write_frame(w, i - first, &w->stack.frames[i]);
-	if (!w->stack.nr_frames)
-		fputs("    (stack unknown)\n", w->out);
-	else if (site->flags & LW_SITE_TRUNCATED)
-		fprintf(w->out, "    %s(deeper frames were cut: depth=%u)%s\n", paint(w, DIM),
-				w->report->model->hello.depth, paint(w, PLAIN));
+		fprintf(w->out, "  %snot complete: %s left out%s\n", text_paint(w, TEXT_YELLOW),
+			format_count(bytes, report->model->nr_bad, "damaged record"),
+			text_paint(w, TEXT_PLAIN));
 }
 
 /* ---- sites ---- */
 
-static void write_age(const struct writer *w, const struct model_site *site)
+static void write_age(const struct text_writer *w, const struct group *group)
 {
-	uint64_t ran_ms = w->report->model->hello.seconds_ns / 1000000;
+	bool is_known = group->oldest_ms != UINT32_MAX;
 	char time[FORMAT_BYTES];
 
-	if (site->oldest_ms != UINT32_MAX && site->oldest_ms <= ran_ms)
-		fprintf(w->out, ", oldest %s ago",
-				format_ns(time, (ran_ms - site->oldest_ms) * 1000000));
-	else if (site->first_ms <= ran_ms)
-		fprintf(w->out, ", first seen %s ago",
-				format_ns(time, (ran_ms - site->first_ms) * 1000000));
+	fprintf(w->out, ", %s %s ago", is_known ? "oldest" : "first seen",
+		format_ns(time,
+			report_age_ms(w->report, is_known ? group->oldest_ms : group->first_ms) *
+				1000000));
 }
 
-static void write_details(const struct writer *w, const struct report_site *judged)
+/* "malloc, realloc through regcomp at a.c:3" */
+static void write_origin(const struct text_writer *w, const struct group *group)
 {
-	const struct model_site *site = judged->site;
-	char name[NAME_BYTES], blocks[FORMAT_BYTES], size[FORMAT_BYTES];
+	const struct report_site *judged = group->first;
+	char name[NAME_BYTES], plain[64];
+	const char *comma = "";
 
-	fprintf(w->out, "  %s", model_kind_name(site->kind));
+	fputs("  ", w->out);
+	for (unsigned kind = 0; kind < LW_NR_KINDS; kind++) {
+		if (!(group->kinds & 1u << kind))
+			continue;
+		fprintf(w->out, "%s%s", comma, model_kind_name(kind));
+		comma = ", ";
+	}
 	if (judged->through) {
-		char plain[64];
-
 		libc_names_plain(judged->through, plain, sizeof(plain));
 		fprintf(w->out, " through %s", format_text(name, sizeof(name), plain));
 	}
-	if (site->hint_file)
-		fprintf(w->out, " at %s:%u", format_text(name, sizeof(name), site->hint_file),
-				site->hint_line);
-	if (site->count.alloc_blocks > site->live_blocks)
+	if (judged->site->hint_file)
+		fprintf(w->out, " at %s:%u",
+			format_text(name, sizeof(name), judged->site->hint_file),
+			judged->site->hint_line);
+}
+
+static void write_group(struct text_writer *w, const struct group *group)
+{
+	const struct report_site *judged = group->first;
+	double percent = w->report->leaked.bytes ? 100.0 * (double)group->live.bytes /
+							   (double)w->report->leaked.bytes
+						 : 0;
+	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES];
+
+	fprintf(w->out, "\n%s%s: %s in %s%s",
+		text_paint(w, judged->reason ? TEXT_DIM : TEXT_YELLOW),
+		verdict_heading(judged->verdict), format_bytes(bytes, group->live.bytes),
+		format_count(blocks, group->live.blocks, "block"), text_paint(w, TEXT_PLAIN));
+	if (!judged->reason && w->nr_leaks > 1 && percent >= 1)
+		fprintf(w->out, ", %.0f%% of all", percent);
+	fputc('\n', w->out);
+	write_origin(w, group);
+	if (group->alloc_blocks > group->live.blocks)
 		fprintf(w->out, ", of %s (%s) ever allocated here",
-				format_count(blocks, site->count.alloc_blocks, "block"),
-				format_size(size, site->count.alloc_bytes));
-	else if (site->live_blocks > 1)
+			format_count(blocks, group->alloc_blocks, "block"),
+			format_size(bytes, group->alloc_bytes));
+	else if (group->live.blocks > 1)
 		fputs(", none was ever freed", w->out);
-	write_age(w, site);
+	write_age(w, group);
 	if (judged->reason)
 		fprintf(w->out, "; kept by %s", judged->reason);
 	fputc('\n', w->out);
-}
-
-static void write_site(struct writer *w, const struct report_site *judged)
-{
-	const struct model_site *site = judged->site;
-	uint64_t whole = w->report->leaked.bytes;
-	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES];
-
-	fprintf(w->out, "\n%s%s: %s in %s%s", paint(w, judged->reason ? DIM : YELLOW),
-			verdict_heading(judged->verdict), format_bytes(bytes, site->live_bytes),
-			format_count(blocks, site->live_blocks, "block"), paint(w, PLAIN));
-	if (!judged->reason && w->report->nr_leak_sites > 1 && site->live_bytes * 100.0 >= (double)whole)
-		fprintf(w->out, ", %.0f%% of all", 100.0 * (double)site->live_bytes / (double)whole);
-	fputc('\n', w->out);
-	write_details(w, judged);
-	write_stack(w, site);
+	text_stack(w, judged->site);
 }
 
 /* The leaks that are listed; a line for those that are not. */
-static void write_sites(struct writer *w)
+static void write_leaks(struct text_writer *w, const struct group *groups)
 {
-	const struct report *report = w->report;
-	const struct lw_options *options = report->options;
-	struct report_sum hidden = { 0 };
+	const struct lw_options *options = w->report->options;
+	struct report_sum hidden = {0};
 	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], sites[FORMAT_BYTES];
 	size_t nr_listed = 0;
 
-	for (size_t i = 0; i < report->nr_leak_sites; i++) {
-		const struct model_site *site = report->sites[i].site;
+	for (size_t i = 0; i < w->nr_leaks; i++) {
+		const struct report_sum *live = &groups[i].live;
 
-		if (site->live_bytes >= options->min_bytes && (!options->top || nr_listed < options->top)) {
-			write_site(w, &report->sites[i]);
+		if (live->bytes >= options->min_bytes &&
+			(!options->top || nr_listed < options->top)) {
+			write_group(w, &groups[i]);
 			nr_listed++;
 			continue;
 		}
-		hidden.bytes += site->live_bytes;
-		hidden.blocks += site->live_blocks;
+		hidden.bytes += live->bytes;
+		hidden.blocks += live->blocks;
 		hidden.nr_sites++;
 	}
 	if (hidden.nr_sites)
 		fprintf(w->out, "\nNot listed: %s with %s in %s (top=%u, min_bytes=%" PRIu64 ")\n",
-				format_count(sites, hidden.nr_sites, "more site"),
-				format_bytes(bytes, hidden.bytes),
-				format_count(blocks, hidden.blocks, "block"), options->top,
-				options->min_bytes);
+			format_count(sites, hidden.nr_sites, "more site"),
+			format_bytes(bytes, hidden.bytes),
+			format_count(blocks, hidden.blocks, "block"), options->top,
+			options->min_bytes);
 }
 
-static void write_runtime(struct writer *w)
+static void write_runtime(struct text_writer *w)
 {
-	const struct report *report = w->report;
+	struct report *report = w->report;
+	size_t end = report->nr_leak_sites, nr_groups;
+	struct group *groups;
 
-	for (size_t i = report->nr_leak_sites; i < report->nr_sites && report->options->runtime; i++)
-		if (!report->sites[i].rule)
-			write_site(w, &report->sites[i]);
+	while (end < report->nr_sites && !report->sites[end].rule)
+		end++;
+	groups = group_sites(report, report->nr_leak_sites, end, &nr_groups);
+	for (size_t i = 0; i < nr_groups; i++)
+		write_group(w, &groups[i]);
+	free(groups);
 }
 
 /* ---- wrong releases ---- */
 
-static void write_event_heading(const struct writer *w, const struct model_event *event,
-		const char *alloc_kind, const char *free_kind)
+static void write_event_heading(const struct text_writer *w, const struct model_event *event,
+	const char *alloc_kind, const char *free_kind)
 {
 	char bytes[FORMAT_BYTES], size[FORMAT_BYTES];
 
 	format_bytes(bytes, event->bytes);
-	fprintf(w->out, "\n%s", paint(w, YELLOW));
+	fprintf(w->out, "\n%s", text_paint(w, TEXT_YELLOW));
 	switch (event->what) {
 	case LW_EVENT_MISMATCH:
-		fprintf(w->out, "Mismatch: a block of %s from %s was released by %s", bytes, alloc_kind,
-				free_kind);
+		fprintf(w->out, "Mismatch: a block of %s from %s was released by %s", bytes,
+			alloc_kind, free_kind);
 		break;
 	case LW_EVENT_DOUBLE_FREE:
-		fprintf(w->out, "Double free: a block of %s was released again, by %s", bytes, free_kind);
+		fprintf(w->out, "Double free: a block of %s was released again, by %s", bytes,
+			free_kind);
 		break;
 	case LW_EVENT_UNKNOWN_FREE:
-		fprintf(w->out, "Unknown free: %s was given an address that is no block", free_kind);
+		fprintf(w->out, "Unknown free: %s was given an address that is no block",
+			free_kind);
 		break;
 	case LW_EVENT_SIZE_MISMATCH:
 		fprintf(w->out, "Size mismatch: %s was told %s for a block of %s", free_kind,
-				format_bytes(size, event->expected), bytes);
+			format_bytes(size, event->expected), bytes);
 		break;
 	default:
-		fprintf(w->out, "Alignment mismatch: %s was told an alignment of %" PRIu64
-				" for a block of %s",
-				free_kind, event->expected, bytes);
+		fprintf(w->out,
+			"Alignment mismatch: %s was told an alignment of %" PRIu64
+			" for a block of %s",
+			free_kind, event->expected, bytes);
 	}
 	if (event->count > 1)
 		fprintf(w->out, ", %" PRIu64 " times", event->count);
-	fprintf(w->out, "%s\n", paint(w, PLAIN));
+	fprintf(w->out, "%s\n", text_paint(w, TEXT_PLAIN));
 }
 
-static void write_event_stack(struct writer *w, const char *what, uint32_t index)
+static void write_event_stack(struct text_writer *w, const char *what, uint32_t index)
 {
 	const struct model_site *site;
 	char name[NAME_BYTES];
@@ -324,18 +261,19 @@ static void write_event_stack(struct writer *w, const char *what, uint32_t index
 	fprintf(w->out, "  %s", what);
 	if (site->hint_file)
 		fprintf(w->out, " at %s:%u", format_text(name, sizeof(name), site->hint_file),
-				site->hint_line);
+			site->hint_line);
 	fputs(":\n", w->out);
-	write_stack(w, site);
+	text_stack(w, site);
 }
 
 static const char *kind_of(const struct model *model, uint32_t index, const char *unknown)
 {
-	return index == MODEL_NO_SITE || !model->sites[index].kind ?
-			unknown : model_kind_name(model->sites[index].kind);
+	return index == MODEL_NO_SITE || !model->sites[index].kind
+		       ? unknown
+		       : model_kind_name(model->sites[index].kind);
 }
 
-static void write_events(struct writer *w)
+static void write_events(struct text_writer *w)
 {
 	const struct model *model = w->report->model;
 
@@ -343,7 +281,7 @@ static void write_events(struct writer *w)
 		const struct model_event *event = &model->events[i];
 
 		write_event_heading(w, event, kind_of(model, event->alloc_site, "another family"),
-				kind_of(model, event->free_site, "a release"));
+			kind_of(model, event->free_site, "a release"));
 		write_event_stack(w, "released", event->free_site);
 		write_event_stack(w, "allocated", event->alloc_site);
 	}
@@ -351,7 +289,7 @@ static void write_events(struct writer *w)
 
 /* ---- the end ---- */
 
-static void write_suppressed(const struct writer *w)
+static void write_suppressed(const struct text_writer *w)
 {
 	const struct suppress *suppress = w->report->suppress;
 
@@ -363,12 +301,12 @@ static void write_suppressed(const struct writer *w)
 		char shown[NAME_BYTES];
 
 		if (rule->nr_sites)
-			fprintf(w->out, "%7" PRIu64 " %10" PRIu64 " %s\n", rule->nr_blocks, rule->nr_bytes,
-					format_text(shown, sizeof(shown), rule->pattern));
+			fprintf(w->out, "%7" PRIu64 " %10" PRIu64 " %s\n", rule->nr_blocks,
+				rule->nr_bytes, format_text(shown, sizeof(shown), rule->pattern));
 	}
 }
 
-static void write_dropped(const struct writer *w)
+static void write_dropped(const struct text_writer *w)
 {
 	const uint64_t *dropped = w->report->model->totals.dropped;
 
@@ -377,13 +315,13 @@ static void write_dropped(const struct writer *w)
 		return;
 	}
 	fputs("; dropped: ", w->out);
-	for (unsigned i = 0, nr = 0; i < 16; i++)
+	for (unsigned i = 0, nr = 0; i < MAX_DROPS; i++)
 		if (dropped[i])
 			fprintf(w->out, "%s%" PRIu64 " %s", nr++ ? ", " : "", dropped[i],
-					model_drop_reason(i));
+				model_drop_reason(i));
 }
 
-static void write_totals(const struct writer *w)
+static void write_totals(const struct text_writer *w)
 {
 	const struct report *report = w->report;
 	const struct model *model = report->model;
@@ -391,49 +329,56 @@ static void write_totals(const struct writer *w)
 	char a[FORMAT_BYTES], b[FORMAT_BYTES], c[FORMAT_BYTES];
 
 	fprintf(w->out, "\nTotals: live %s in %s", format_bytes(a, report->live.bytes),
-			format_count(b, report->live.blocks, "block"));
+		format_count(b, report->live.blocks, "block"));
 	if (report->runtime.nr_sites)
-		fprintf(w->out, " (%s of the C runtime's own)", format_size(a, report->runtime.bytes));
-	fprintf(w->out, ", peak %s%s", is_about ? "about " : "", format_bytes(a, report->peak_bytes));
+		fprintf(w->out, " (%s of the C runtime's own)",
+			format_size(a, report->runtime.bytes));
+	fprintf(w->out, ", peak %s%s", is_about ? "about " : "",
+		format_bytes(a, report->peak_bytes));
 	fprintf(w->out, ", %s, %s, %s", format_count(a, report->total_allocs, "allocation"),
-			format_count(b, report->total_frees, "free"),
-			format_count(c, report->nr_alloc_sites, "site"));
+		format_count(b, report->total_frees, "free"),
+		format_count(c, report->nr_alloc_sites, "site"));
 	if (model->totals.inherited_blocks)
-		fprintf(w->out, ", %s of the parent", format_count(a, model->totals.inherited_blocks,
-				"inherited block"));
+		fprintf(w->out, ", %s of the parent",
+			format_count(a, model->totals.inherited_blocks, "inherited block"));
 	write_dropped(w);
 	fprintf(w->out, "; LeakWatch took %s, %s", format_size(a, model->totals.own_bytes),
-			format_count(b, model->totals.nr_captures, "stack walk"));
+		format_count(b, model->totals.nr_captures, "stack walk"));
 	if (model->totals.nr_slow_captures)
 		fprintf(w->out, " (%" PRIu64 " slow)", model->totals.nr_slow_captures);
-	fprintf(w->out, ", %s for this report\n", format_ns(c,
-			model->totals.report_ns + report_now_ns() - report->began_ns));
+	fprintf(w->out, ", %s for this report\n",
+		format_ns(c, model->totals.report_ns + report_now_ns() - report->began_ns));
 }
 
-static void write_summary(const struct writer *w)
+static void write_summary(const struct text_writer *w)
 {
 	const struct report *report = w->report;
 
 	if (!strcmp(report->state, "live"))
-		fprintf(w->out, "SUMMARY: LeakWatch: %" PRIu64 " byte(s) held in %" PRIu64
-				" allocation(s), still running.\n",
-				report->leaked.bytes, report->leaked.blocks);
+		fprintf(w->out,
+			"SUMMARY: LeakWatch: %" PRIu64 " byte(s) held in %" PRIu64
+			" allocation(s), still running.\n",
+			report->leaked.bytes, report->leaked.blocks);
 	else
-		fprintf(w->out, "SUMMARY: LeakWatch: %" PRIu64 " byte(s) leaked in %" PRIu64
-				" allocation(s).\n",
-				report->leaked.bytes, report->leaked.blocks);
+		fprintf(w->out,
+			"SUMMARY: LeakWatch: %" PRIu64 " byte(s) leaked in %" PRIu64
+			" allocation(s).\n",
+			report->leaked.bytes, report->leaked.blocks);
 }
 
 void report_text(struct report *report, FILE *out, bool has_color)
 {
-	struct writer w = { .report = report, .out = out, .has_color = has_color };
+	struct text_writer w = {.report = report, .out = out, .has_color = has_color};
+	struct group *leaks = group_sites(report, 0, report->nr_leak_sites, &w.nr_leaks);
 
 	write_conclusion(&w);
-	write_sites(&w);
-	write_runtime(&w);
+	write_leaks(&w, leaks);
+	if (report->options->runtime)
+		write_runtime(&w);
 	write_events(&w);
 	write_suppressed(&w);
 	write_totals(&w);
 	write_summary(&w);
+	free(leaks);
 	free(w.stack.frames);
 }

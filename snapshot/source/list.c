@@ -59,7 +59,8 @@ static bool show(int shmid, source_process_fn *found, void *context)
 	process = (struct source_process){
 		.pid = region->pid,
 		.is_gone = is_process_gone(region),
-		.uptime_ns = now_ns > region->started_mono_ns ? now_ns - region->started_mono_ns : 0,
+		.uptime_ns =
+			now_ns > region->started_mono_ns ? now_ns - region->started_mono_ns : 0,
 		.live_bytes = held_bytes(region, bytes),
 		.exe = exe,
 	};

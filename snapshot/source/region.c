@@ -3,8 +3,9 @@
  * region.c - a running or just ended process as a source, read from its black box.
  *
  * Most of it is about saying clearly why there is nothing to read: no such process, another user's,
- * one that is not watched, one whose library is of another version. A pid may have been reused since
- * a process died and its region is still there, so the start time of the living one is compared.
+ * one that is not watched, one whose library is of another version. A pid may have been reused
+ * since a process died and its region is still there, so the start time of the living one is
+ * compared.
  */
 #include "snapshot/source/source.h"
 
@@ -25,12 +26,13 @@ static uint64_t now_mono_ns(void)
 
 /* The sink of a dump that only asks whether the process is still there afterwards. */
 static bool dump(const struct lw_region_header *region, uint64_t bytes, lw_emit_sink_fn *sink,
-		void *context, struct source_error *error)
+	void *context, struct source_error *error)
 {
 	bool is_whole = lw_emit_region(region, bytes, now_mono_ns(), sink, context);
 
 	if (!is_whole)
-		(void)snprintf(error->text, sizeof(error->text), "the region changed while it was read");
+		(void)snprintf(
+			error->text, sizeof(error->text), "the region changed while it was read");
 	lw_region_detach(region);
 	return is_whole;
 }
@@ -45,13 +47,13 @@ static void say_not_watched(pid_t pid, bool is_alive, struct source_error *error
 		(void)snprintf(error->text, sizeof(error->text), "no process %d", (int)pid);
 	else if (geteuid() && stat(path, &stat_of) == 0 && stat_of.st_uid != geteuid())
 		(void)snprintf(error->text, sizeof(error->text),
-				"process %d belongs to another user (uid %u)", (int)pid,
-				(unsigned)stat_of.st_uid);
+			"process %d belongs to another user (uid %u)", (int)pid,
+			(unsigned)stat_of.st_uid);
 	else
 		(void)snprintf(error->text, sizeof(error->text),
-				"process %d is not watched; start it with `leakwatch PROGRAM ...` or "
-				"with LD_PRELOAD=libleakwatch.so",
-				(int)pid);
+			"process %d is not watched; start it with `leakwatch PROGRAM ...` or "
+			"with LD_PRELOAD=libleakwatch.so",
+			(int)pid);
 }
 
 static void say_why(int err, pid_t pid, bool is_alive, const char *why, struct source_error *error)
@@ -59,27 +61,27 @@ static void say_why(int err, pid_t pid, bool is_alive, const char *why, struct s
 	switch (err) {
 	case -EACCES:
 		(void)snprintf(error->text, sizeof(error->text),
-				"the region of process %d belongs to another user", (int)pid);
+			"the region of process %d belongs to another user", (int)pid);
 		break;
 	case -EAGAIN:
 		(void)snprintf(error->text, sizeof(error->text),
-				"process %d is still starting; try again", (int)pid);
+			"process %d is still starting; try again", (int)pid);
 		break;
 	case -EPROTO:
-		(void)snprintf(error->text, sizeof(error->text), "cannot read the region of process %d: %s",
-				(int)pid, why);
+		(void)snprintf(error->text, sizeof(error->text),
+			"cannot read the region of process %d: %s", (int)pid, why);
 		break;
 	case -ESRCH:
 		say_not_watched(pid, is_alive, error);
 		break;
 	default:
-		(void)snprintf(error->text, sizeof(error->text), "cannot map the region of process %d: %s",
-				(int)pid, strerror(-err));
+		(void)snprintf(error->text, sizeof(error->text),
+			"cannot map the region of process %d: %s", (int)pid, strerror(-err));
 	}
 }
 
-bool source_pid(pid_t pid, lw_emit_sink_fn *sink, void *context, bool *is_gone,
-		struct source_error *error)
+bool source_pid(
+	pid_t pid, lw_emit_sink_fn *sink, void *context, bool *is_gone, struct source_error *error)
 {
 	const struct lw_region_header *region;
 	uint64_t start_ticks = 0, bytes;
@@ -107,7 +109,8 @@ bool source_shmid(int shmid, lw_emit_sink_fn *sink, void *context, struct source
 	if (err) {
 		if (err != -EPROTO)
 			why = strerror(err == -ESRCH ? EINVAL : -err);
-		(void)snprintf(error->text, sizeof(error->text), "cannot read segment %d: %s", shmid, why);
+		(void)snprintf(
+			error->text, sizeof(error->text), "cannot read segment %d: %s", shmid, why);
 		return false;
 	}
 	return dump(region, bytes, sink, context, error);

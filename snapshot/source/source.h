@@ -3,7 +3,8 @@
  * source.h - where records come from: the region of a process, or a stream of saved ones.
  *
  * Each source hands records to a sink in the order of wire.h. What went wrong is left as a sentence
- * for people in struct source_error, since only the source knows what the person should do about it.
+ * for people in struct source_error, since only the source knows what the person should do about
+ * it.
  */
 #ifndef LW_SNAPSHOT_SOURCE_H
 #define LW_SNAPSHOT_SOURCE_H
@@ -17,14 +18,14 @@ struct source_error {
 };
 
 /* The region of a watched process; *is_gone: it has ended, and this is what it left behind. */
-bool source_pid(pid_t pid, lw_emit_sink_fn *sink, void *context, bool *is_gone,
-		struct source_error *error);
+bool source_pid(
+	pid_t pid, lw_emit_sink_fn *sink, void *context, bool *is_gone, struct source_error *error);
 
 bool source_shmid(int shmid, lw_emit_sink_fn *sink, void *context, struct source_error *error);
 
 /* Records one after another, from a pipe or file, until its end. name is for messages. */
-bool source_stream(int fd, const char *name, lw_emit_sink_fn *sink, void *context,
-		struct source_error *error);
+bool source_stream(
+	int fd, const char *name, lw_emit_sink_fn *sink, void *context, struct source_error *error);
 
 /* One watched process of this user, for --list. */
 struct source_process {
@@ -36,7 +37,8 @@ struct source_process {
 };
 typedef void source_process_fn(void *context, const struct source_process *process);
 
-/* Calls found() for each; how many, or -errno when this kernel or container has no SysV segments. */
+/* Calls found() for each; how many, or -errno when this kernel or container has no SysV segments.
+ */
 int source_list(source_process_fn *found, void *context);
 
 #endif

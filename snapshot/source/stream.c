@@ -59,8 +59,8 @@ static bool fail(struct source_error *error, const char *name, const char *why)
 	return false;
 }
 
-bool source_stream(int fd, const char *name, lw_emit_sink_fn *sink, void *context,
-		struct source_error *error)
+bool source_stream(
+	int fd, const char *name, lw_emit_sink_fn *sink, void *context, struct source_error *error)
 {
 	static struct stream stream;
 	struct lw_wire_head head;
@@ -77,7 +77,8 @@ bool source_stream(int fd, const char *name, lw_emit_sink_fn *sink, void *contex
 			return nr_records ? true : fail(error, name, "it holds no records");
 		wrong = decode_head(&head);
 		if (wrong)
-			return fail(error, name, nr_records ? wrong : "it holds no LeakWatch records");
+			return fail(
+				error, name, nr_records ? wrong : "it holds no LeakWatch records");
 		memcpy(stream.record, &head, sizeof(head));
 		got = take(&stream, stream.record + sizeof(head), head.bytes - sizeof(head));
 		if (got < 0)

@@ -2,14 +2,14 @@
 /*
  * suppress.c - LeakSanitizer's suppression lines, read and matched.
  *
- * The match is LeakSanitizer's: a pattern is found anywhere in the text unless ^ or $ anchor it, and
- * an empty text matches nothing. One thing is done better: a later occurrence is tried too, so that
- * `foo$` matches `foofoo`. The matcher keeps one place to come back to, the last star, hence its
- * time is bounded by the product of both lengths whatever a hostile pattern holds.
+ * The match is LeakSanitizer's: a pattern is found anywhere in the text unless ^ or $ anchor it,
+ * and an empty text matches nothing. One thing is done better: a later occurrence is tried too, so
+ * that `foo$` matches `foofoo`. The matcher keeps one place to come back to, the last star, hence
+ * its time is bounded by the product of both lengths whatever a hostile pattern holds.
  *
- * Lines of the other sanitizers' kinds (race:, ...) may share the file; they and garbage are counted
- * for one message. A file is read up to MAX_FILE_BYTES, so that a wrong path (a device, a dump) costs
- * a message, not the memory.
+ * Lines of the other sanitizers' kinds (race:, ...) may share the file; they and garbage are
+ * counted for one message. A file is read up to MAX_FILE_BYTES, so that a wrong path (a device, a
+ * dump) costs a message, not the memory.
  */
 #include "snapshot/symbols/suppress.h"
 
@@ -59,9 +59,9 @@ bool suppress_matches(const char *pattern, const char *text)
 static void add_rule(struct suppress *suppress, const char *pattern, size_t nr_bytes)
 {
 	suppress->rules = alloc_grow(suppress->rules, suppress->nr_rules, &suppress->max_rules,
-			sizeof(*suppress->rules));
+		sizeof(*suppress->rules));
 	suppress->rules[suppress->nr_rules++] =
-			(struct suppress_rule){ .pattern = alloc_text(pattern, nr_bytes) };
+		(struct suppress_rule){.pattern = alloc_text(pattern, nr_bytes)};
 }
 
 static bool is_blank(char c)
@@ -89,7 +89,8 @@ static bool parse_line(struct suppress *suppress, const char *line, size_t nr_by
 	return true;
 }
 
-size_t suppress_parse(struct suppress *suppress, const char *text, size_t nr_bytes, size_t *first_bad)
+size_t suppress_parse(
+	struct suppress *suppress, const char *text, size_t nr_bytes, size_t *first_bad)
 {
 	size_t nr_bad = 0, nr_line = 0;
 	const char *end = text + nr_bytes;
@@ -147,14 +148,14 @@ int suppress_read(struct suppress *suppress, const char *path, size_t *nr_bad, s
 	return nr_bytes < 0 ? (int)nr_bytes : 0;
 }
 
-struct suppress_rule *suppress_find(struct suppress *suppress, const char *function,
-		const char *file, const char *module)
+struct suppress_rule *suppress_find(
+	struct suppress *suppress, const char *function, const char *file, const char *module)
 {
 	for (size_t i = 0; i < suppress->nr_rules; i++) {
 		const char *pattern = suppress->rules[i].pattern;
 
 		if (suppress_matches(pattern, function) || suppress_matches(pattern, file) ||
-				suppress_matches(pattern, module))
+			suppress_matches(pattern, module))
 			return &suppress->rules[i];
 	}
 	return NULL;
@@ -165,5 +166,5 @@ void suppress_fini(struct suppress *suppress)
 	for (size_t i = 0; i < suppress->nr_rules; i++)
 		free(suppress->rules[i].pattern);
 	free(suppress->rules);
-	*suppress = (struct suppress){ 0 };
+	*suppress = (struct suppress){0};
 }

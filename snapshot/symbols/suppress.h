@@ -30,14 +30,15 @@ bool suppress_matches(const char *pattern, const char *text);
  * Adds the rules of a text. The number of lines that are none, and in *first_bad the number of the
  * first such line, from 1.
  */
-size_t suppress_parse(struct suppress *suppress, const char *text, size_t nr_bytes, size_t *first_bad);
+size_t suppress_parse(
+	struct suppress *suppress, const char *text, size_t nr_bytes, size_t *first_bad);
 
 /* The same from a file; -errno when it cannot be read. *nr_bad as above. */
 int suppress_read(struct suppress *suppress, const char *path, size_t *nr_bad, size_t *first_bad);
 
 /* The first rule that one of the three names matches, or NULL. Any may be NULL. */
-struct suppress_rule *suppress_find(struct suppress *suppress, const char *function,
-		const char *file, const char *module);
+struct suppress_rule *suppress_find(
+	struct suppress *suppress, const char *function, const char *file, const char *module);
 
 void suppress_fini(struct suppress *suppress);
 

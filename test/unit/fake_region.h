@@ -33,7 +33,8 @@ static inline struct fake fake_new(void)
 	(void)lw_region_layout(layout, FAKE_SITES);
 	/* the pool is last: most of its room and of the chunks is not needed here */
 	layout->chunks.max = 64;
-	layout->pool.off = layout->chunks.off + (uint64_t)layout->chunks.max * layout->chunks.stride;
+	layout->pool.off =
+		layout->chunks.off + (uint64_t)layout->chunks.max * layout->chunks.stride;
 	layout->pool.max = 8192;
 	layout->total_bytes = layout->pool.off + (uint64_t)layout->pool.max * 8;
 	fake.bytes = layout->total_bytes;
@@ -67,14 +68,18 @@ static inline uint32_t fake_pool(struct fake *fake, const void *bytes, size_t nr
 	return at;
 }
 
-static inline uint32_t fake_module(struct fake *fake, const char *path, uint64_t base, uint8_t id_byte)
+static inline uint32_t fake_module(
+	struct fake *fake, const char *path, uint64_t base, uint8_t id_byte)
 {
 	uint32_t id = fake->header->nr_modules++;
 	struct lw_module *module = fake_at(fake, &fake->header->modules, id);
 
-	*module = (struct lw_module){ .base = base, .start = base, .end = base + 0x10000,
-		.path_off = fake_pool(fake, path, strlen(path) + 1), .path_bytes = (uint16_t)strlen(path),
-		.build_id_bytes = id_byte ? 4 : 0 };
+	*module = (struct lw_module){.base = base,
+		.start = base,
+		.end = base + 0x10000,
+		.path_off = fake_pool(fake, path, strlen(path) + 1),
+		.path_bytes = (uint16_t)strlen(path),
+		.build_id_bytes = id_byte ? 4 : 0};
 	memset(module->build_id, id_byte, module->build_id_bytes);
 	return id;
 }
@@ -85,23 +90,28 @@ struct fake_frame {
 	uint16_t module;
 };
 
-static inline uint32_t fake_site(struct fake *fake, enum lw_kind kind, const struct fake_frame *frames,
-		uint16_t nr_frames)
+static inline uint32_t fake_site(
+	struct fake *fake, enum lw_kind kind, const struct fake_frame *frames, uint16_t nr_frames)
 {
 	uint32_t id = fake->header->nr_sites++;
 	struct lw_site *site = fake_at(fake, &fake->header->sites, id);
 	unsigned char stack[LW_MAX_FRAMES * 10];
 
 	for (uint16_t i = 0; i < nr_frames; i++) {
-		const struct lw_module *module = frames[i].module < fake->header->nr_modules ?
-				fake_at(fake, &fake->header->modules, frames[i].module) : NULL;
+		const struct lw_module *module =
+			frames[i].module < fake->header->nr_modules
+				? fake_at(fake, &fake->header->modules, frames[i].module)
+				: NULL;
 		uint64_t pc = frames[i].offset + (module ? module->base : 0);
 
 		memcpy(stack + (size_t)i * 8, &pc, 8);
 		memcpy(stack + (size_t)nr_frames * 8 + (size_t)i * 2, &frames[i].module, 2);
 	}
-	*site = (struct lw_site){ .stack_off = fake_pool(fake, stack, (size_t)nr_frames * 10),
-		.first_ms = 100, .oldest_ms = 500, .nr_frames = nr_frames, .kind = (uint8_t)kind };
+	*site = (struct lw_site){.stack_off = fake_pool(fake, stack, (size_t)nr_frames * 10),
+		.first_ms = 100,
+		.oldest_ms = 500,
+		.nr_frames = nr_frames,
+		.kind = (uint8_t)kind};
 	return id;
 }
 
@@ -110,7 +120,7 @@ static inline void fake_hint(struct fake *fake, uint32_t site, const char *file,
 	uint32_t index = fake->header->nr_hints++;
 	struct lw_hint *hint = fake_at(fake, &fake->header->hints, index);
 
-	*hint = (struct lw_hint){ .file_off = fake_pool(fake, file, strlen(file) + 1), .line = line };
+	*hint = (struct lw_hint){.file_off = fake_pool(fake, file, strlen(file) + 1), .line = line};
 	((struct lw_site *)fake_at(fake, &fake->header->sites, site))->hint = index;
 }
 
@@ -118,23 +128,29 @@ static inline void fake_hint(struct fake *fake, uint32_t site, const char *file,
 static inline struct lw_count *fake_count(struct fake *fake, uint32_t row, uint32_t site)
 {
 	uint32_t *dir = (uint32_t *)(void *)((char *)fake_at(fake, &fake->header->rows, row) +
-			sizeof(struct lw_row));
+					     sizeof(struct lw_row));
 	uint32_t *chunk = &dir[site / LW_CHUNK_SITES];
 
 	if (row >= fake->header->nr_rows)
 		fake->header->nr_rows = row + 1;
 	if (!*chunk)
 		*chunk = fake->header->nr_chunks++;
-	return (struct lw_count *)fake_at(fake, &fake->header->chunks, *chunk) + site % LW_CHUNK_SITES;
+	return (struct lw_count *)fake_at(fake, &fake->header->chunks, *chunk) +
+	       site % LW_CHUNK_SITES;
 }
 
 static inline void fake_event(struct fake *fake, enum lw_event_what what, uint32_t alloc_site,
-		uint32_t free_site, uint64_t count)
+	uint32_t free_site, uint64_t count)
 {
 	struct lw_event *event = fake_at(fake, &fake->header->events, fake->header->nr_events++);
 
-	*event = (struct lw_event){ .what = what, .alloc_site = alloc_site, .free_site = free_site,
-		.count = count, .bytes = 40, .expected = 16, .is_ready = 1 };
+	*event = (struct lw_event){.what = what,
+		.alloc_site = alloc_site,
+		.free_site = free_site,
+		.count = count,
+		.bytes = 40,
+		.expected = 16,
+		.is_ready = 1};
 }
 
 static inline void fake_free(struct fake *fake)

@@ -31,16 +31,16 @@ static bool keep(void *context, const struct lw_wire_head *record)
 
 static struct bytes make_stream(void)
 {
-	static const struct fake_frame stack[] = { { 0x100, 1 }, { 0x200, 0 }, { 0x300, 0 } };
+	static const struct fake_frame stack[] = {{0x100, 1}, {0x200, 0}, {0x300, 0}};
 	struct fake fake = fake_new();
-	struct bytes stream = { 0 };
+	struct bytes stream = {0};
 
 	fake_module(&fake, "/opt/app", 0x400000, 0xaa);
 	fake_module(&fake, "/lib/libc.so.6", 0x7f0000000000, 0xbb);
 	for (uint16_t i = 0; i < 20; i++) {
 		uint32_t site = fake_site(&fake, LW_KIND_MALLOC, stack, i % 3 + 1);
 
-		*fake_count(&fake, 0, site) = (struct lw_count){ 100u + i, 2, 8, 1 };
+		*fake_count(&fake, 0, site) = (struct lw_count){100u + i, 2, 8, 1};
 		if (i % 2)
 			fake_hint(&fake, site, "a.c", i);
 	}
@@ -53,7 +53,7 @@ static struct bytes make_stream(void)
 /* Each record in memory of exactly its size, as a reader would have it. */
 static struct model *read_records(const unsigned char *data, size_t nr)
 {
-	struct decode decode = { .model = model_new() };
+	struct decode decode = {.model = model_new()};
 
 	for (size_t at = 0; nr - at >= sizeof(struct lw_wire_head);) {
 		struct lw_wire_head head;
@@ -121,8 +121,8 @@ struct lie {
 
 #define LIE(record_type, name, member, wrong)                                                      \
 	{                                                                                          \
-		#member " = " #wrong, record_type, offsetof(struct lw_wire_##name, member), wrong,  \
-				sizeof(((struct lw_wire_##name *)0)->member)                       \
+#member " = " #wrong, record_type, offsetof(struct lw_wire_##name, member), wrong, \
+			sizeof(((struct lw_wire_##name *)0)->member)                               \
 	}
 
 static const struct lie lies[] = {
@@ -149,18 +149,20 @@ static void test_lies(const struct bytes *stream)
 {
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
 		unsigned char *copy = malloc(stream->nr);
-		struct lw_wire_head head = { 0 };
+		struct lw_wire_head head = {0};
 		struct model *model;
 		size_t at = 0;
 
 		memcpy(copy, stream->data, stream->nr);
-		for (; memcpy(&head, copy + at, sizeof(head)), head.type != lies[i].type; at += head.bytes)
+		for (; memcpy(&head, copy + at, sizeof(head)), head.type != lies[i].type;
+			at += head.bytes)
 			;
 		memcpy(copy + at + lies[i].off, &lies[i].value, lies[i].nr_bytes);
 		model = read_records(copy, stream->nr);
 		is_u64(model->nr_bad, 1, "left out: %s", lies[i].what);
 		/* a text has no number to be missed by */
-		ok(lies[i].type == LW_WIRE_TEXT || decode_missing(model), "and missed: %s", lies[i].what);
+		ok(lies[i].type == LW_WIRE_TEXT || decode_missing(model), "and missed: %s",
+			lies[i].what);
 		model_free(model);
 		free(copy);
 	}
@@ -168,7 +170,7 @@ static void test_lies(const struct bytes *stream)
 
 static void test_versions(const struct bytes *stream)
 {
-	struct decode decode = { .model = model_new() };
+	struct decode decode = {.model = model_new()};
 	struct lw_wire_hello hello;
 
 	memcpy(&hello, stream->data, sizeof(hello));
@@ -178,12 +180,13 @@ static void test_versions(const struct bytes *stream)
 	hello.head.version = LW_WIRE_VERSION;
 	hello.head.type = 4711;
 	ok(decode_record(&decode, &hello.head) && decode.model->nr_unknown == 1,
-			"a type from the future is passed over");
+		"a type from the future is passed over");
 	model_free(decode.model);
 }
 
 /* Through a pipe, in one piece or cut, or something else entirely. */
-static bool through_pipe(const void *data, size_t nr, struct decode *decode, struct source_error *error)
+static bool through_pipe(
+	const void *data, size_t nr, struct decode *decode, struct source_error *error)
 {
 	int fds[2];
 	bool is_read;
@@ -199,9 +202,9 @@ static bool through_pipe(const void *data, size_t nr, struct decode *decode, str
 static void test_stream(const struct bytes *stream)
 {
 	static const char text[] = "this is a text file and no stream of records at all\n";
-	struct decode whole = { .model = model_new() }, cut = { .model = model_new() };
-	struct decode none = { .model = model_new() };
-	struct source_error error = { "" };
+	struct decode whole = {.model = model_new()}, cut = {.model = model_new()};
+	struct decode none = {.model = model_new()};
+	struct source_error error = {""};
 
 	ok(through_pipe(stream->data, stream->nr, &whole, &error), "through a pipe");
 	ok(!decode_missing(whole.model), "all of it");

@@ -12,8 +12,8 @@
 
 static struct fake make(void)
 {
-	static const struct fake_frame stack[] = { { 0x100, 1 }, { 0x200, 0 }, { 0x300, 0 } };
-	static const struct fake_frame deep[LW_MAX_FRAMES] = { { 0x100, 1 }, { 0x7777, LW_NO_MODULE } };
+	static const struct fake_frame stack[] = {{0x100, 1}, {0x200, 0}, {0x300, 0}};
+	static const struct fake_frame deep[LW_MAX_FRAMES] = {{0x100, 1}, {0x7777, LW_NO_MODULE}};
 	struct fake fake = fake_new();
 	uint32_t a, b, freed;
 
@@ -24,20 +24,21 @@ static struct fake make(void)
 	(void)fake_site(&fake, LW_KIND_CALLOC, stack, 2); /* never counted: left out */
 	freed = fake_site(&fake, LW_KIND_DELETE, stack, 1);
 	fake_hint(&fake, b, "src/cache.cc", 41);
-	*fake_count(&fake, 0, a) = (struct lw_count){ 100, 10, 0, 0 };
-	*fake_count(&fake, 2, a) = (struct lw_count){ 50, 5, 120, 12 };
-	*fake_count(&fake, 1, b) = (struct lw_count){ 7, 1, 40, 2 }; /* freed more than made */
-	*fake_count(&fake, 1, 0) = (struct lw_count){ 9, 1, 0, 0 };
+	*fake_count(&fake, 0, a) = (struct lw_count){100, 10, 0, 0};
+	*fake_count(&fake, 2, a) = (struct lw_count){50, 5, 120, 12};
+	*fake_count(&fake, 1, b) = (struct lw_count){7, 1, 40, 2}; /* freed more than made */
+	*fake_count(&fake, 1, 0) = (struct lw_count){9, 1, 0, 0};
 	fake_event(&fake, LW_EVENT_MISMATCH, b, freed, 3);
 	fake.header->dropped[LW_DROP_STALE] = 2;
 	fake.header->peak_bytes = 200;
-	memset(fake.header->suppressions, 's', LW_SUPPRESSIONS_BYTES); /* not terminated: two pieces */
+	memset(fake.header->suppressions, 's',
+		LW_SUPPRESSIONS_BYTES); /* not terminated: two pieces */
 	return fake;
 }
 
 static struct model *read_region(const struct fake *fake)
 {
-	struct decode decode = { .model = model_new() };
+	struct decode decode = {.model = model_new()};
 
 	(void)lw_emit_region(fake->header, fake->bytes, 0, decode_record, &decode);
 	model_finish(decode.model);
@@ -64,7 +65,8 @@ static void test_round_trip(void)
 	is_u64(model->hello.seconds_ns, 2500000000, "age at the end");
 	is_str(model_text(model, LW_TEXT_EXE), "/opt/app", "exe");
 	is_u64(model->text_bytes[LW_TEXT_CMDLINE], 12, "command line with its NULs");
-	is_u64(strlen(model_text(model, LW_TEXT_SUPPRESSIONS)), LW_SUPPRESSIONS_BYTES, "a text in two pieces");
+	is_u64(strlen(model_text(model, LW_TEXT_SUPPRESSIONS)), LW_SUPPRESSIONS_BYTES,
+		"a text in two pieces");
 	is_str(model->modules[0].path, "/opt/app", "module path");
 	is_u64(model->modules[0].build_id_bytes, 4, "build id");
 	is_u64(a->live_bytes, 30, "counters are summed over the rows");
@@ -83,7 +85,8 @@ static void test_round_trip(void)
 	is_u64(model->events[0].count, 3, "its count");
 	is_u64(model->events[0].free_site, model_find_site(model, 4), "its site");
 	is_u64(model->totals.dropped[LW_DROP_STALE], 2, "dropped");
-	is_u64(lw_emit_site_count(fake.header, fake.bytes, 1).alloc_blocks, 15, "count of one site");
+	is_u64(lw_emit_site_count(fake.header, fake.bytes, 1).alloc_blocks, 15,
+		"count of one site");
 	is_u64(lw_emit_site_count(fake.header, fake.bytes, 99999999).alloc_blocks, 0, "of no site");
 	model_free(model);
 	fake_free(&fake);
@@ -92,9 +95,9 @@ static void test_round_trip(void)
 /* A module that was loaded twice at two places: one site for people. */
 static void test_merge(void)
 {
-	static const struct fake_frame first[] = { { 0x100, 1 }, { 0x200, 0 } };
-	static const struct fake_frame again[] = { { 0x100, 2 }, { 0x200, 0 } };
-	static const struct fake_frame other[] = { { 0x100, 3 }, { 0x200, 0 } };
+	static const struct fake_frame first[] = {{0x100, 1}, {0x200, 0}};
+	static const struct fake_frame again[] = {{0x100, 2}, {0x200, 0}};
+	static const struct fake_frame other[] = {{0x100, 3}, {0x200, 0}};
 	struct fake fake = fake_new();
 	struct model *model;
 
@@ -102,14 +105,19 @@ static void test_merge(void)
 	fake_module(&fake, "/opt/plugin.so", 0x7f0000000000, 0xbb);
 	fake_module(&fake, "/opt/plugin.so", 0x7f1000000000, 0xbb);
 	fake_module(&fake, "/opt/plugin.so", 0x7f2000000000, 0xcc); /* rebuilt meanwhile */
-	*fake_count(&fake, 0, fake_site(&fake, LW_KIND_MALLOC, first, 2)) = (struct lw_count){ 10, 1, 0, 0 };
-	*fake_count(&fake, 0, fake_site(&fake, LW_KIND_MALLOC, again, 2)) = (struct lw_count){ 20, 1, 0, 0 };
-	*fake_count(&fake, 0, fake_site(&fake, LW_KIND_MALLOC, other, 2)) = (struct lw_count){ 5, 1, 0, 0 };
-	*fake_count(&fake, 0, fake_site(&fake, LW_KIND_CALLOC, first, 2)) = (struct lw_count){ 5, 1, 0, 0 };
+	*fake_count(&fake, 0, fake_site(&fake, LW_KIND_MALLOC, first, 2)) =
+		(struct lw_count){10, 1, 0, 0};
+	*fake_count(&fake, 0, fake_site(&fake, LW_KIND_MALLOC, again, 2)) =
+		(struct lw_count){20, 1, 0, 0};
+	*fake_count(&fake, 0, fake_site(&fake, LW_KIND_MALLOC, other, 2)) =
+		(struct lw_count){5, 1, 0, 0};
+	*fake_count(&fake, 0, fake_site(&fake, LW_KIND_CALLOC, first, 2)) =
+		(struct lw_count){5, 1, 0, 0};
 	model = read_region(&fake);
 	is_u64(model->sites[0].live_bytes, 30, "loaded again: one site");
 	is_u64(model->sites[1].merged, 0, "the second speaks through the first");
-	ok(model_is_held(model, 2) && model_is_held(model, 3), "another build or kind is another site");
+	ok(model_is_held(model, 2) && model_is_held(model, 3),
+		"another build or kind is another site");
 	model_free(model);
 	fake_free(&fake);
 }
@@ -120,7 +128,7 @@ static void test_hostile(void)
 	struct lw_site *site = fake_at(&fake, &fake.header->sites, 1);
 	struct lw_module *module = fake_at(&fake, &fake.header->modules, 0);
 	uint32_t *dir = (uint32_t *)(void *)((char *)fake_at(&fake, &fake.header->rows, 0) +
-			sizeof(struct lw_row));
+					     sizeof(struct lw_row));
 	struct model *model;
 
 	site->stack_off = fake.header->pool.max - 1;
@@ -140,7 +148,8 @@ static void test_hostile(void)
 	is_u64(strlen(model_text(model, LW_TEXT_EXE)), LW_EXE_BYTES, "an endless text is cut");
 	model_free(model);
 	fake.header->magic = 1;
-	ok(!lw_emit_region(fake.header, fake.bytes, 0, NULL, NULL), "no region: nothing is emitted");
+	ok(!lw_emit_region(fake.header, fake.bytes, 0, NULL, NULL),
+		"no region: nothing is emitted");
 	fake_free(&fake);
 }
 
@@ -158,7 +167,7 @@ static void test_random(void)
 	struct fake good = make();
 
 	for (int round = 0; round < 300; round++) {
-		struct fake bad = { malloc(good.bytes), good.bytes };
+		struct fake bad = {malloc(good.bytes), good.bytes};
 		struct model *model;
 
 		memcpy(bad.header, good.header, good.bytes);
@@ -177,7 +186,7 @@ static void test_random(void)
 	}
 	ok(nr_reports > 0, "random damage: %d of 300 still gave a report", nr_reports);
 	ok(!lw_emit_region(good.header, good.bytes, 0, stop_at_third, &nr_seen) && nr_seen == 3,
-			"a sink that has enough stops it");
+		"a sink that has enough stops it");
 	fake_free(&good);
 }
 

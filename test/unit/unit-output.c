@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unit-output.c - files of others and planted links are left alone, a reader of JSON never sees half
- * a file, and a descriptor that nobody empties costs two seconds in all, not more, and keeps its flags.
+ * unit-output.c - files of others and planted links are left alone, a reader of JSON never sees
+ * half a file, and a descriptor that nobody empties costs two seconds in all, not more, and keeps
+ * its flags.
  */
 #include "test/unit/tap.h"
 
@@ -51,7 +52,8 @@ static void test_files(void)
 	is_u64(put("log", OUTPUT_IN_PLACE, "long text"), 0, "a new file");
 	is_u64(put("log", OUTPUT_IN_PLACE, "short"), 0, "over an old one of ours");
 	ok(holds("log", "short"), "nothing of the old is left");
-	ok(stat(in_folder("log"), &stat_of) == 0 && (stat_of.st_mode & 0777) == 0600, "for us alone");
+	ok(stat(in_folder("log"), &stat_of) == 0 && (stat_of.st_mode & 0777) == 0600,
+		"for us alone");
 	is_u64(put("json", OUTPUT_REPLACE, "one"), 0, "a new JSON file");
 	is_u64(put("json", OUTPUT_REPLACE, "two"), 0, "replaced");
 	ok(holds("json", "two"), "by the new one");
@@ -75,8 +77,10 @@ static void test_links(void)
 	ok(holds("precious", "precious"), "it is unharmed");
 	ok(mkfifo(in_folder("fifo"), 0600) == 0, "a pipe nobody reads");
 	is_u64(-put("fifo", OUTPUT_IN_PLACE, "x"), EPERM, "does not hang us");
-	ok(mkdir(in_folder("dir"), 0700) == 0 && symlink("dir", in_folder("dirlink")) == 0, "a link to a folder");
-	is_u64(put("dirlink/x", OUTPUT_IN_PLACE, "x"), 0, "is followed where only we could make it");
+	ok(mkdir(in_folder("dir"), 0700) == 0 && symlink("dir", in_folder("dirlink")) == 0,
+		"a link to a folder");
+	is_u64(put("dirlink/x", OUTPUT_IN_PLACE, "x"), 0,
+		"is followed where only we could make it");
 }
 
 /* Needs root: links of somebody else in a folder that everybody may write to. */
@@ -133,7 +137,8 @@ static void test_identity(void)
 
 	ok(stat("/dev/null", &stat_of) == 0, "a file");
 	ok(!output_is_file(1, stat_of.st_dev, stat_of.st_ino + 1), "another inode is another file");
-	ok(fstat(1, &stat_of) == 0 && output_is_file(1, stat_of.st_dev, stat_of.st_ino), "the same is the same");
+	ok(fstat(1, &stat_of) == 0 && output_is_file(1, stat_of.st_dev, stat_of.st_ino),
+		"the same is the same");
 	ok(!output_is_file(999, stat_of.st_dev, stat_of.st_ino), "not open");
 }
 

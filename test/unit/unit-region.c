@@ -13,21 +13,27 @@
 
 static void test_layout(void)
 {
-	static const uint32_t sizes[] = { 0, 1, 1024, 1000, 262144, 1048576 };
+	static const uint32_t sizes[] = {0, 1, 1024, 1000, 262144, 1048576};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct lw_region_header header = { 0 };
+		struct lw_region_header header = {0};
 		uint64_t bytes = lw_region_layout(&header, sizes[i]);
 
 		header.magic = LW_REGION_MAGIC;
 		header.version = LW_REGION_VERSION;
-		ok(!lw_region_check(&header, bytes), "layout for %u sites passes its own check", sizes[i]);
-		ok(header.sites.max >= sizes[i] && header.sites.off % 4096 == 0, "room for the sites");
-		ok(header.chunks.max >= 4096 && header.chunks.stride == 2048, "room for the counters");
-		ok(header.rows.stride >= sizeof(struct lw_row) + header.sites.max / LW_CHUNK_SITES * 4,
-				"a row reaches all sites");
-		ok(bytes == header.total_bytes && bytes < UINT64_C(1) << 30, "in all less than 1 GiB");
-		ok(lw_region_check(&header, bytes - 1) != NULL, "a segment one byte short is refused");
+		ok(!lw_region_check(&header, bytes), "layout for %u sites passes its own check",
+			sizes[i]);
+		ok(header.sites.max >= sizes[i] && header.sites.off % 4096 == 0,
+			"room for the sites");
+		ok(header.chunks.max >= 4096 && header.chunks.stride == 2048,
+			"room for the counters");
+		ok(header.rows.stride >=
+				sizeof(struct lw_row) + header.sites.max / LW_CHUNK_SITES * 4,
+			"a row reaches all sites");
+		ok(bytes == header.total_bytes && bytes < UINT64_C(1) << 30,
+			"in all less than 1 GiB");
+		ok(lw_region_check(&header, bytes - 1) != NULL,
+			"a segment one byte short is refused");
 	}
 }
 
@@ -40,8 +46,8 @@ struct corruption {
 
 #define FIELD(member, wrong)                                                                       \
 	{                                                                                          \
-		#member " = " #wrong, offsetof(struct lw_region_header, member), (uint64_t)(wrong), \
-				sizeof(((struct lw_region_header *)0)->member)                     \
+#member " = " #wrong, offsetof(struct lw_region_header, member),                   \
+			(uint64_t)(wrong), sizeof(((struct lw_region_header *)0)->member)          \
 	}
 
 static const struct corruption corruptions[] = {
@@ -72,18 +78,20 @@ static const struct corruption corruptions[] = {
 
 static void test_corruptions(void)
 {
-	struct lw_region_header good = { .magic = LW_REGION_MAGIC, .version = LW_REGION_VERSION };
+	struct lw_region_header good = {.magic = LW_REGION_MAGIC, .version = LW_REGION_VERSION};
 	uint64_t bytes = lw_region_layout(&good, 4096);
 
 	for (size_t i = 0; i < sizeof(corruptions) / sizeof(corruptions[0]); i++) {
 		struct lw_region_header bad = good;
 
-		memcpy((char *)&bad + corruptions[i].off, &corruptions[i].value, corruptions[i].nr_bytes);
+		memcpy((char *)&bad + corruptions[i].off, &corruptions[i].value,
+			corruptions[i].nr_bytes);
 		ok(lw_region_check(&bad, bytes) != NULL, "refused: %s", corruptions[i].what);
 	}
 	good.version = 77;
-	ok(strstr(lw_region_check(&good, bytes), "77") && strstr(lw_region_check(&good, bytes), "1"),
-			"both versions are named");
+	ok(strstr(lw_region_check(&good, bytes), "77") &&
+			strstr(lw_region_check(&good, bytes), "1"),
+		"both versions are named");
 }
 
 static void test_keys(void)
@@ -127,8 +135,11 @@ static int make_segment(unsigned attempt, const struct lw_region_header *header,
 
 static void test_attach(void)
 {
-	struct lw_region_header header = { .magic = LW_REGION_MAGIC, .version = LW_REGION_VERSION,
-		.pid = getpid(), .start_ticks = 5, .state = LW_STATE_RUNNING };
+	struct lw_region_header header = {.magic = LW_REGION_MAGIC,
+		.version = LW_REGION_VERSION,
+		.pid = getpid(),
+		.start_ticks = 5,
+		.state = LW_STATE_RUNNING};
 	struct lw_region_header garbage;
 	const struct lw_region_header *region = NULL;
 	uint64_t bytes = lw_region_layout(&header, 1024), got = 0;
@@ -142,24 +153,29 @@ static void test_attach(void)
 		ok(true, "no SysV segments here # SKIP");
 		return;
 	}
-	is_u64(-lw_region_attach(getpid(), 0, &region, &got, &shmid, &why), EPROTO, "garbage is refused");
+	is_u64(-lw_region_attach(getpid(), 0, &region, &got, &shmid, &why), EPROTO,
+		"garbage is refused");
 	second = make_segment(1, &header, bytes);
-	is_u64(lw_region_attach(getpid(), 0, &region, &got, &shmid, &why), 0, "found behind the garbage");
+	is_u64(lw_region_attach(getpid(), 0, &region, &got, &shmid, &why), 0,
+		"found behind the garbage");
 	is_u64(shmid, second, "it is the right one");
 	is_u64(got, bytes, "with its size");
 	lw_region_detach(region);
 	is_u64(-lw_region_attach(getpid(), 6, &region, &got, &shmid, &why), EPROTO,
-			"another start time is another process");
-	is_u64(lw_region_attach(getpid(), 5, &region, &got, &shmid, &why), 0, "the same start time");
+		"another start time is another process");
+	is_u64(lw_region_attach(getpid(), 5, &region, &got, &shmid, &why), 0,
+		"the same start time");
 	lw_region_detach(region);
-	is_u64(-lw_region_attach_id(first, &region, &got, &why), EPROTO, "by id: garbage is refused");
+	is_u64(-lw_region_attach_id(first, &region, &got, &why), EPROTO,
+		"by id: garbage is refused");
 	(void)shmctl(first, IPC_RMID, NULL);
 	(void)shmctl(second, IPC_RMID, NULL);
 	is_u64(-lw_region_attach_id(second, &region, &got, &why), ESRCH, "by id: gone");
 
 	header.state = LW_STATE_STARTING;
 	first = make_segment(0, &header, bytes);
-	is_u64(-lw_region_attach(getpid(), 5, &region, &got, &shmid, &why), EAGAIN, "still starting");
+	is_u64(-lw_region_attach(getpid(), 5, &region, &got, &shmid, &why), EAGAIN,
+		"still starting");
 	(void)shmctl(first, IPC_RMID, NULL);
 	first = shmget(lw_region_key(getpid(), 0), 64, IPC_CREAT | IPC_EXCL | 0600);
 	is_u64(-lw_region_attach(getpid(), 5, &region, &got, &shmid, &why), EPROTO, "too small");

@@ -32,65 +32,71 @@ void symbols_free(struct symbols *symbols)
 }
 
 void symbols_module(struct symbols *symbols, unsigned id, const char *path, const uint8_t *build_id,
-		size_t build_id_bytes)
+	size_t build_id_bytes)
 {
 	(void)id, (void)path, (void)build_id, (void)build_id_bytes;
 	symbols->nr_modules++;
 }
 
-const struct symbol_frame *symbols_resolve(struct symbols *symbols, unsigned module, uint64_t offset,
-		bool exact_pc, size_t *nr_frames)
+const struct symbol_frame *symbols_resolve(
+	struct symbols *symbols, unsigned module, uint64_t offset, bool exact_pc, size_t *nr_frames)
 {
-	static const struct symbol_frame unknown = { 0 }, strdup_frame = { "__strdup", NULL, 0, 0, false };
-	static const struct symbol_frame start = { "_start", NULL, 0, 0, false };
-	static const struct symbol_frame in_main = { "main", "app.c", 30, 0, false };
-	static const struct symbol_frame bad = { "evil\033[2J\xff", "a\nb.c", 1, 0, false };
-	static const struct symbol_frame inlined[] = { { "helper", "app.h", 7, 3, true },
-		{ "work(int)", "app.c", 12, 5, false } };
+	static const struct symbol_frame unknown = {0},
+					 strdup_frame = {"__strdup", NULL, 0, 0, false};
+	static const struct symbol_frame start = {"_start", NULL, 0, 0, false};
+	static const struct symbol_frame in_main = {"main", "app.c", 30, 0, false};
+	static const struct symbol_frame bad = {"evil\033[2J\xff", "a\nb.c", 1, 0, false};
+	static const struct symbol_frame inlined[] = {
+		{"helper", "app.h", 7, 3, true}, {"work(int)", "app.c", 12, 5, false}};
 
 	(void)symbols, (void)exact_pc;
 	*nr_frames = 1;
 	if (module == 1)
 		return offset == 0x100 ? &strdup_frame : &unknown;
 	*nr_frames = offset == 0x200 ? 2 : 1;
-	return offset == 0x200 ? inlined : offset == 0x300 ? &in_main : offset == 0x400 ? &start :
-			offset == 0x500 ? &bad : &unknown;
+	return offset == 0x200	 ? inlined
+	       : offset == 0x300 ? &in_main
+	       : offset == 0x400 ? &start
+	       : offset == 0x500 ? &bad
+				 : &unknown;
 }
 
 const char *symbols_callee(struct symbols *symbols, unsigned module, uint64_t offset)
 {
 	(void)symbols;
-	return module == 0 && offset == 0x200 ? "strdup" : module == 0 && offset == 0x600 ? "setlocale" : NULL;
+	return module == 0 && offset == 0x200	? "strdup"
+	       : module == 0 && offset == 0x600 ? "setlocale"
+						: NULL;
 }
 
 /* ---- one process ---- */
 
 static struct fake make(void)
 {
-	static const struct fake_frame inlined[] = { { 0x200, 0 }, { 0x300, 0 }, { 0x150, 1 }, { 0x400, 0 } };
-	static const struct fake_frame copied[] = { { 0x100, 1 }, { 0x200, 0 }, { 0x300, 0 } };
-	static const struct fake_frame bare[] = { { 0x700, 0 } };
-	static const struct fake_frame kept[] = { { 0x110, 1 }, { 0x600, 0 } };
-	static const struct fake_frame evil[] = { { 0x500, 0 } };
+	static const struct fake_frame inlined[] = {{0x200, 0}, {0x300, 0}, {0x150, 1}, {0x400, 0}};
+	static const struct fake_frame copied[] = {{0x100, 1}, {0x200, 0}, {0x300, 0}};
+	static const struct fake_frame bare[] = {{0x700, 0}};
+	static const struct fake_frame kept[] = {{0x110, 1}, {0x600, 0}};
+	static const struct fake_frame evil[] = {{0x500, 0}};
 	struct fake fake = fake_new();
 	uint32_t site, freed;
 
 	fake_module(&fake, "/opt/app", 0x400000, 0xaa);
 	fake_module(&fake, "/lib/libc.so.6", 0x7f0000000000, 0);
-	*fake_count(&fake, 0, 0) = (struct lw_count){ 1, 1, 0, 0 };
+	*fake_count(&fake, 0, 0) = (struct lw_count){1, 1, 0, 0};
 	site = fake_site(&fake, LW_KIND_MALLOC, copied, 3);
-	*fake_count(&fake, 0, site) = (struct lw_count){ 15, 1, 0, 0 };
+	*fake_count(&fake, 0, site) = (struct lw_count){15, 1, 0, 0};
 	site = fake_site(&fake, LW_KIND_NEW, inlined, 4);
-	*fake_count(&fake, 0, site) = (struct lw_count){ 4000000, 40, 2000000, 20 };
+	*fake_count(&fake, 0, site) = (struct lw_count){4000000, 40, 2000000, 20};
 	fake_hint(&fake, site, "src/cache.cc", 41);
 	site = fake_site(&fake, LW_KIND_CALLOC, bare, 1);
 	((struct lw_site *)fake_at(&fake, &fake.header->sites, site))->flags = LW_SITE_TRUNCATED;
 	((struct lw_site *)fake_at(&fake, &fake.header->sites, site))->oldest_ms = UINT32_MAX;
-	*fake_count(&fake, 0, site) = (struct lw_count){ 300, 3, 0, 0 };
+	*fake_count(&fake, 0, site) = (struct lw_count){300, 3, 0, 0};
 	site = fake_site(&fake, LW_KIND_MALLOC, kept, 2);
-	*fake_count(&fake, 0, site) = (struct lw_count){ 5000, 1, 0, 0 };
+	*fake_count(&fake, 0, site) = (struct lw_count){5000, 1, 0, 0};
 	site = fake_site(&fake, LW_KIND_MALLOC, evil, 1);
-	*fake_count(&fake, 0, site) = (struct lw_count){ 8, 1, 0, 0 };
+	*fake_count(&fake, 0, site) = (struct lw_count){8, 1, 0, 0};
 	freed = fake_site(&fake, LW_KIND_FREE, inlined, 2);
 	fake_event(&fake, LW_EVENT_MISMATCH, 2, freed, 3);
 	fake_event(&fake, LW_EVENT_UNKNOWN_FREE, 0, freed, 1);
@@ -106,9 +112,10 @@ struct made {
 	struct lw_options options;
 };
 
-static void judge(struct made *made, const struct fake *fake, const char *settings, const char *rules)
+static void judge(
+	struct made *made, const struct fake *fake, const char *settings, const char *rules)
 {
-	struct decode decode = { .model = model_new() };
+	struct decode decode = {.model = model_new()};
 	size_t first_bad;
 
 	memset(made, 0, sizeof(*made));
@@ -117,9 +124,13 @@ static void judge(struct made *made, const struct fake *fake, const char *settin
 	lw_options_init(&made->options);
 	lw_options_parse(&made->options, settings, "test", NULL, NULL);
 	(void)suppress_parse(&made->suppress, rules, strlen(rules), &first_bad);
-	made->report = (struct report){ .model = decode.model, .symbols = symbols_new(""),
-		.suppress = &made->suppress, .options = &made->options, .state = "exit",
-		.missing = decode_missing(decode.model), .began_ns = report_now_ns() };
+	made->report = (struct report){.model = decode.model,
+		.symbols = symbols_new(""),
+		.suppress = &made->suppress,
+		.options = &made->options,
+		.state = "exit",
+		.missing = decode_missing(decode.model),
+		.began_ns = report_now_ns()};
 	report_judge(&made->report);
 }
 
@@ -148,7 +159,8 @@ static char *text_of(struct made *made)
 }
 
 static const char golden[] =
-	"LeakWatch: app (pid 4242) leaked 1.9 MiB (2000324 bytes) in 26 blocks, from 5 sites; 2 wrong releases\n"
+	"LeakWatch: app (pid 4242) leaked 1.9 MiB (2000324 bytes) in 26 blocks, from 5 sites; 2 "
+	"wrong releases\n"
 	"  command: app --serve\n"
 	"  ran 2.5 s, ended by exit with status 3\n"
 	"\n"
@@ -193,7 +205,8 @@ static const char golden[] =
 	"    #1 0x0000004001ff in work(int) app.c:12:5 (app+0x1ff) (BuildId: aaaaaaaa)\n"
 	"    #2 0x0000004002ff in main app.c:30 (app+0x2ff) (BuildId: aaaaaaaa)\n"
 	"\n"
-	"Totals: live 1.9 MiB (2005324 bytes) in 27 blocks (4.9 KiB of the C runtime's own), peak 2.9 MiB "
+	"Totals: live 1.9 MiB (2005324 bytes) in 27 blocks (4.9 KiB of the C runtime's own), peak "
+	"2.9 MiB "
 	"(3000000 bytes), 47 allocations, 20 frees, 6 sites; dropped: 2 stale records replaced\n"
 	"SUMMARY: LeakWatch: 2000324 byte(s) leaked in 26 allocation(s).\n";
 
@@ -226,7 +239,8 @@ static void test_text(const struct fake *fake)
 
 	judge(&made, fake, "top=1:full_stacks=1:runtime=1", "leak:helper\nleak:nothing\n");
 	text = text_of(&made);
-	ok(strstr(text, "leaked 309 bytes in 5 blocks, from 3 sites"), "suppressed sites do not count");
+	ok(strstr(text, "leaked 309 bytes in 5 blocks, from 3 sites"),
+		"suppressed sites do not count");
 	ok(strstr(text, "     21    2000015 helper\n"), "what was suppressed is counted");
 	ok(!strstr(text, "nothing\n"), "a rule that matched nothing is not named");
 	ok(strstr(text, "Not listed: 2 more sites with 9 bytes in 2 blocks (top=1"), "top");
@@ -253,8 +267,9 @@ static void test_silence(void)
 	judge(&made, &fake, "", "");
 	ok(!report_has_news(&made.report), "nothing held: nothing to say");
 	text = text_of(&made);
-	ok(strstr(text, "leaked nothing") && strstr(text, "SUMMARY: LeakWatch: 0 byte(s) leaked in 0 "),
-			"unless asked");
+	ok(strstr(text, "leaked nothing") &&
+			strstr(text, "SUMMARY: LeakWatch: 0 byte(s) leaked in 0 "),
+		"unless asked");
 	free(text);
 	unmake(&made);
 	fake.header->dropped[LW_DROP_BLOCKS] = 1;
@@ -291,7 +306,8 @@ static json_t *json_of(struct made *made)
 
 static void check_json(const json_t *tree)
 {
-	const json_t *sites = json_object_get(tree, "sites"), *summary = json_object_get(tree, "summary");
+	const json_t *sites = json_object_get(tree, "sites"),
+		     *summary = json_object_get(tree, "summary");
 	const json_t *first = json_array_get(sites, 0), *frames = json_object_get(first, "frames");
 	const json_t *mismatch = json_array_get(json_object_get(tree, "mismatches"), 0);
 	const json_t *error = json_array_get(json_object_get(tree, "errors"), 0);
@@ -311,15 +327,18 @@ static void check_json(const json_t *tree)
 	is_u64(number(first, "total_blocks"), 40, "blocks in all");
 	is_u64(number(json_object_get(first, "hint"), "line"), 41, "hint");
 	is_u64(json_array_size(frames), 5, "the whole stack, inlined frames expanded");
-	ok(json_is_true(json_object_get(json_array_get(frames, 0), "inlined")), "the first is inlined");
-	ok(json_is_false(json_object_get(json_array_get(frames, 1), "inlined")), "the second is not");
+	ok(json_is_true(json_object_get(json_array_get(frames, 0), "inlined")),
+		"the first is inlined");
+	ok(json_is_false(json_object_get(json_array_get(frames, 1), "inlined")),
+		"the second is not");
 	is_str(words(json_array_get(frames, 1), "function"), "work(int)", "function");
 	is_str(words(json_array_get(frames, 1), "offset"), "0x1ff", "offset");
 	is_str(words(json_array_get(frames, 1), "build_id"), "aaaaaaaa", "build id");
 	ok(!json_object_get(json_array_get(sites, 1), "hint"), "no hint where there is none");
 	ok(!json_object_get(json_array_get(sites, 1), "oldest_s"), "no age where it is unknown");
-	is_str(words(json_array_get(json_object_get(json_array_get(sites, 3), "frames"), 0), "function"),
-			"evil\033[2J\xef\xbf\xbd", "a byte that is no UTF-8 is replaced");
+	is_str(words(json_array_get(json_object_get(json_array_get(sites, 3), "frames"), 0),
+		       "function"),
+		"evil\033[2J\xef\xbf\xbd", "a byte that is no UTF-8 is replaced");
 	is_str(words(mismatch, "alloc_kind"), "new", "mismatch: allocated");
 	is_str(words(mismatch, "free_kind"), "free", "released");
 	is_u64(number(mismatch, "count"), 3, "how often");
@@ -354,7 +373,8 @@ static void test_format(void)
 	is_str(format_ns(out, 999900000), "1.0 s", "never 1000 ms");
 	is_str(format_ns(out, UINT64_C(125) * 1000000000), "2 min 5 s", "minutes");
 	is_str(format_ns(out, UINT64_C(90061) * 1000000000), "1 d 1 h", "days");
-	is_str(format_text(shown, sizeof(shown), "a\033b"), "a?b", "no escape reaches the terminal");
+	is_str(format_text(shown, sizeof(shown), "a\033b"), "a?b",
+		"no escape reaches the terminal");
 	is_str(format_text(shown, sizeof(shown), "abcdefghij"), "abcd...", "long texts are cut");
 }
 

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * command.c - the command line of leakwatch-snapshot.
+ *
+ * Settings that a person may give here have the names of the options table, and are checked by it;
+ * they are laid over those the process was started with.
+ */
+#include "snapshot/command.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload/share/options.h"
+
+static const char usage[] =
+	"usage: leakwatch-snapshot [OPTIONS] PID|FILE|-\n"
+	"\n"
+	"Reports what a process that runs under LeakWatch holds now, or what a file\n"
+	"of saved records (- is stdin) tells.\n"
+	"\n"
+	"  -1, --once            one report of process PID, then end (this is the default)\n"
+	"  -s, --save=FILE       save the records of PID in FILE (- is stdout), to be\n"
+	"                        looked at later or elsewhere\n"
+	"  -j, --json[=FILE]     JSON instead of text; with FILE, JSON there and the text\n"
+	"                        on stdout\n"
+	"  -l, --list            list the watched processes of this user\n"
+	"  -n, --top=N           list the N worst sites, 0 all (as the process was\n"
+	"                        started, else 100)\n"
+	"  -m, --min-bytes=N     only sum up sites that hold less (0)\n"
+	"  -S, --suppressions=FILE  do not list what matches the lines leak:PATTERN\n"
+	"  -f, --full-stacks     show the innermost frames in libc and libstdc++ too\n"
+	"  -r, --runtime         list the lasting memory of the C runtime itself too\n"
+	"  -c, --color=WHEN      auto, always or never (auto: on a terminal, unless\n"
+	"                        NO_COLOR is set)\n"
+	"  -h, --help            this text\n"
+	"  -V, --version         the version\n"
+	"\n"
+	"Used by the library and the cleaner:\n"
+	"      --report          write the reports of an ended process as its options say;\n"
+	"                        reads the records from FILE or - unless --shmid is given\n"
+	"      --shmid=ID        its region\n"
+	"      --state=STATE     live, exit, _exit, quick_exit or killed\n"
+	"      --signal=N        the signal that killed it\n"
+	"      --done-fd=N       where to say that all is written\n"
+	"      --stderr-fd=N     its stderr (2)\n";
+
+enum { OPT_REPORT = 256, OPT_SHMID, OPT_STATE, OPT_SIGNAL, OPT_DONE_FD, OPT_STDERR_FD };
+
+static const struct option long_options[] = {
+	{"once", no_argument, NULL, '1'},
+	{"save", required_argument, NULL, 's'},
+	{"json", optional_argument, NULL, 'j'},
+	{"list", no_argument, NULL, 'l'},
+	{"top", required_argument, NULL, 'n'},
+	{"min-bytes", required_argument, NULL, 'm'},
+	{"suppressions", required_argument, NULL, 'S'},
+	{"full-stacks", no_argument, NULL, 'f'},
+	{"runtime", no_argument, NULL, 'r'},
+	{"color", required_argument, NULL, 'c'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{"report", no_argument, NULL, OPT_REPORT},
+	{"shmid", required_argument, NULL, OPT_SHMID},
+	{"state", required_argument, NULL, OPT_STATE},
+	{"signal", required_argument, NULL, OPT_SIGNAL},
+	{"done-fd", required_argument, NULL, OPT_DONE_FD},
+	{"stderr-fd", required_argument, NULL, OPT_STDERR_FD},
+	{NULL, 0, NULL, 0},
+};
+
+__attribute__((noreturn, format(printf, 1, 2))) static void usage_error(const char *format, ...)
+{
+	va_list ap;
+
+	fputs("leakwatch-snapshot: ", stderr);
+	va_start(ap, format);
+	(void)vfprintf(stderr, format, ap);
+	va_end(ap);
+	fputs("; try --help\n", stderr);
+	exit(2);
+}
+
+int command_int(const char *name, const char *text)
+{
+	char *end;
+	long value;
+
+	errno = 0;
+	value = strtol(text, &end, 10);
+	if (errno || *end || end == text || value < 0 || value > INT32_MAX)
+		usage_error("--%s=%s is not a number", name, text);
+	return (int)value;
+}
+
+static const char *parse_state(const char *text)
+{
+	static const char *const states[] = {"live", "exit", "_exit", "quick_exit", "killed"};
+
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		if (!strcmp(states[i], text))
+			return states[i];
+	usage_error("--state=%s is not live, exit, _exit, quick_exit or killed", text);
+}
+
+static void refuse_setting(void *context, const char *line)
+{
+	(void)context;
+	usage_error("%s", line);
+}
+
+/* A setting of the options table; a wrong value ends the program. */
+static void add_setting(struct command *command, const char *key, const char *value)
+{
+	struct lw_options options;
+
+	lw_options_init(&options);
+	(void)lw_options_set(&options, key, value, "command line", refuse_setting, NULL);
+	if (command->nr_settings < sizeof(command->settings) / sizeof(command->settings[0]))
+		command->settings[command->nr_settings++] = (struct setting){key, value};
+}
+
+static void take_option(struct command *command, int opt)
+{
+	switch (opt) {
+	case '1':
+		break;
+	case 's':
+		command->save = optarg;
+		break;
+	case 'j':
+		command->has_json = true;
+		command->json = optarg;
+		break;
+	case 'l':
+		command->is_list = true;
+		break;
+	case 'n':
+		add_setting(command, "top", optarg);
+		break;
+	case 'm':
+		add_setting(command, "min_bytes", optarg);
+		break;
+	case 'S':
+		add_setting(command, "suppressions", optarg);
+		break;
+	case 'f':
+		add_setting(command, "full_stacks", "1");
+		break;
+	case 'r':
+		add_setting(command, "runtime", "1");
+		break;
+	case 'c':
+		add_setting(command, "color", optarg);
+		break;
+	case 'h':
+		fputs(usage, stdout);
+		exit(fflush(stdout) ? 1 : 0);
+	case 'V':
+		puts("leakwatch-snapshot " LW_VERSION);
+		exit(fflush(stdout) ? 1 : 0);
+	case OPT_REPORT:
+		command->is_report = true;
+		break;
+	case OPT_SHMID:
+		command->shmid = command_int("shmid", optarg);
+		break;
+	case OPT_STATE:
+		command->state = parse_state(optarg);
+		break;
+	case OPT_SIGNAL:
+		command->signal = command_int("signal", optarg);
+		break;
+	case OPT_DONE_FD:
+		command->done_fd = command_int("done-fd", optarg);
+		break;
+	case OPT_STDERR_FD:
+		command->stderr_fd = command_int("stderr-fd", optarg);
+		break;
+	default:
+		exit(2); /* getopt_long has said what is wrong */
+	}
+}
+
+bool command_is_number(const char *text)
+{
+	return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+struct command command_parse(int argc, char **argv)
+{
+	struct command command = {.shmid = -1, .signal = 0, .done_fd = -1, .stderr_fd = 2};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "1s:j::ln:m:S:frc:hV", long_options, NULL)) != -1)
+		take_option(&command, opt);
+	if (optind < argc)
+		command.what = argv[optind++];
+	if (optind < argc)
+		usage_error("one process or file at a time: '%s' is too much", argv[optind]);
+	if (command.is_list || command.shmid >= 0) {
+		if (command.what)
+			usage_error("'%s' is not needed here", command.what);
+	} else if (!command.what) {
+		usage_error("which process? give a PID, a FILE or -");
+	}
+	if (command.save && (!command.what || !command_is_number(command.what)))
+		usage_error("--save needs the PID of a watched process");
+	return command;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * command.h - what the person, or the ending target, asked leakwatch-snapshot for.
+ *
+ * A wrong command line ends the program with one line and status 2; --help and --version end it
+ * with their text and status 0.
+ */
+#ifndef LW_SNAPSHOT_COMMAND_H
+#define LW_SNAPSHOT_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct setting {
+	const char *key, *value;
+};
+
+struct command {
+	bool is_list, is_report, has_json;
+	const char *json, *save;	       /* file names; NULL: none, stdout */
+	const char *state;		       /* NULL: as the records say */
+	const char *what;		       /* PID, FILE or "-" */
+	int shmid, signal, done_fd, stderr_fd; /* -1: not given */
+	struct setting settings[16];	       /* of the command line, laid over the target's own */
+	size_t nr_settings;
+};
+
+struct command command_parse(int argc, char **argv);
+
+/* A number that is not negative; name is the option's, for the complaint. */
+int command_int(const char *name, const char *text);
+
+/* Is this a pid, rather than the name of a file? (./123 is a file.) */
+bool command_is_number(const char *text);
+
+#endif

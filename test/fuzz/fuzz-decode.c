@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fuzz-decode.c - any bytes as a stream of records: decoded, finished, thrown away. For libFuzzer.
+ *
+ *	meson setup build-fuzz -Db_lundef=false && ninja -C build-fuzz test/fuzz/fuzz-decode
+ *	build-fuzz/test/fuzz/fuzz-decode -max_len=65536 CORPUS      (CC=clang)
+ *
+ * Files written by leakwatch-snapshot --save are a good corpus. Each record is copied to memory of
+ * its own size, as a message from a queue would be, so that a read past its end is seen.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "snapshot/model/decode.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nr_bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nr_bytes)
+{
+	struct decode decode = {.model = model_new()};
+
+	while (nr_bytes >= sizeof(struct lw_wire_head)) {
+		struct lw_wire_head head, *record;
+		bool goes_on;
+
+		memcpy(&head, data, sizeof(head));
+		if (decode_head(&head) || head.bytes > nr_bytes)
+			break;
+		record = malloc(head.bytes);
+		memcpy(record, data, head.bytes);
+		goes_on = decode_record(&decode, record);
+		free(record);
+		if (!goes_on)
+			break;
+		data += head.bytes;
+		nr_bytes -= head.bytes;
+	}
+	model_finish(decode.model);
+	model_free(decode.model);
+	return 0;
+}
