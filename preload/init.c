@@ -20,6 +20,7 @@
 #include "preload/base/mem.h"
 #include "preload/base/real.h"
 #include "preload/base/sys.h"
+#include "preload/live/cleaner.h"
 #include "preload/live/report.h"
 #include "preload/live/spawn.h"
 #include "preload/record/blocks.h"
@@ -172,6 +173,7 @@ static bool go_up(void)
 	lw_box->granule_bytes = 1u << lw_hot.granule_shift;
 	(void)lw_syscall(SYS_madvise, &lw_hot_page, sizeof(lw_hot_page), MADV_WIPEONFORK);
 	lw_track_start();
+	lw_cleaner_register();
 	return true;
 }
 
@@ -190,6 +192,7 @@ void lw_child_started(void)
 {
 	if (lw_options_follows(&options, program_name()))
 		lw_box->flags |= LW_REGION_WATCHED;
+	lw_cleaner_register();
 }
 
 static void before_fork(void) LW_NO_LOCK_CHECK

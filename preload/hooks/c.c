@@ -190,6 +190,8 @@ LW_EXPORT int dlclose(void *handle)
 {
 	int result;
 
+	if (lw_track_enter()) /* a forked child's tables are made before they are changed */
+		lw_track_leave();
 	lw_modules_unload_begin();
 	result = lw_real.dlclose(handle);
 	lw_modules_unload_end(lw_sites_retire);

@@ -106,7 +106,9 @@ static __attribute__((noreturn)) void run(struct orphan *orphan)
 
 	(void)lw_syscall(SYS_setsid, 0);
 	close_all(0, 1);
-	if (!orphan->keep_stderr)
+	if (orphan->keep_stderr)
+		(void)lw_syscall(SYS_fcntl, 2, F_SETFD, 0); /* some programs mark it close-on-exec */
+	else
 		lw_sys_close(2);
 	if (orphan->keep_fd >= 3) {
 		close_all(3, keep - 1);
