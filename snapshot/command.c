@@ -107,10 +107,16 @@ static const char *parse_state(const char *text)
 	usage_error("--state=%s is not live, exit, _exit, quick_exit or killed", text);
 }
 
+/* line is "leakwatch: command line: top=x: not a number, using 100"; here nothing is used instead.
+ */
 static void refuse_setting(void *context, const char *line)
 {
+	const char *complaint = strstr(line, "line: ");
+	const char *end = strstr(line, ", using ");
+
 	(void)context;
-	usage_error("%s", line);
+	complaint = complaint ? complaint + 6 : line;
+	usage_error("%.*s", end ? (int)(end - complaint) : (int)strlen(complaint), complaint);
 }
 
 /* A setting of the options table; a wrong value ends the program. */

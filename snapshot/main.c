@@ -192,8 +192,11 @@ static int print_report(
 			output_error(err));
 	if (!command->has_json || command->json)
 		report_text(report, stdout, deliver_has_color(report->options, 1));
-	if (fflush(stdout) || ferror(stdout))
+	if (fflush(stdout) || ferror(stdout)) {
+		if (errno == EPIPE)
+			exit(1); /* piped into head, which has seen enough */
 		fail("cannot write to stdout");
+	}
 	return err ? 1 : 0;
 }
 
