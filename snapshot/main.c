@@ -291,6 +291,22 @@ static int run_list(void)
 	return fflush(stdout) ? 1 : 0;
 }
 
+/*
+ * Descriptor 2 may be the target's, and its output somebody's input: in a report only the report
+ * itself goes there, and nothing that we, or a library of ours, have to complain about.
+ */
+static void set_stderr_aside(struct command *command)
+{
+	int null;
+
+	command->stderr_fd = fcntl(command->stderr_fd, F_DUPFD_CLOEXEC, 3);
+	null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (null >= 0)
+		(void)dup2(null, 2);
+	else
+		close(2);
+}
+
 int main(int argc, char **argv)
 {
 	struct command command;
@@ -298,6 +314,8 @@ int main(int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	command = command_parse(argc, argv);
+	if (command.is_report)
+		set_stderr_aside(&command);
 	if (command.is_list)
 		return run_list();
 	return command.save ? run_save(&command) : run_report(&command);
