@@ -77,7 +77,7 @@ run_with LD_PRELOAD=libm.so.6 sh -c "$variables"
 prints "$library:libm.so.6|" 'an existing LD_PRELOAD stays behind ours'
 run "$launcher" --top=1 sh -c "$variables"
 prints "$library|top=1" 'under itself it is there once'
-run sh -c 'exit 42'
+run --report=never sh -c 'exit 42'
 [ "$status" -eq 42 ] && [ ! -s err ]
 ok $? "the program's status"
 
