@@ -18,6 +18,6 @@ void lw_cleaner_register(void)
 {
 	if (!lw_box || lw_box->shmid < 0)
 		return; /* private memory leaves nothing behind */
-	if (!lw_door_is_open(lw_box->uid, lw_door_place()) && !start_cleaner())
+	if (!lw_door_knock(lw_box->uid, lw_door_place()) && !start_cleaner())
 		lw_box_remove();
 }

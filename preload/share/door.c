@@ -3,6 +3,7 @@
 #include "preload/share/door.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/ipc.h>
 #include <sys/sem.h>
 
@@ -59,13 +60,33 @@ enum lw_door lw_door_look(int semid, uint32_t uid)
 	return values[LW_DOOR_LOCK] ? LW_DOOR_IS_CLOSED : LW_DOOR_IS_FREE;
 }
 
-bool lw_door_is_open(uint32_t uid, uint64_t place)
+/* The set of an open door, -1 none. */
+static int find_open(uint32_t uid, uint64_t place)
 {
 	for (unsigned attempt = 0; attempt < LW_DOOR_KEYS; attempt++) {
 		long semid = lw_syscall(SYS_semget, lw_door_key(uid, place, attempt), 0, 0);
 
 		if (semid >= 0 && lw_door_look((int)semid, uid) == LW_DOOR_IS_OPEN)
-			return true;
+			return (int)semid;
 	}
-	return false;
+	return -1;
+}
+
+bool lw_door_is_open(uint32_t uid, uint64_t place)
+{
+	return find_open(uid, place) >= 0;
+}
+
+bool lw_door_knock(uint32_t uid, uint64_t place)
+{
+	int semid = find_open(uid, place);
+	long cleaner;
+
+	if (semid < 0)
+		return false;
+	cleaner = lw_syscall(SYS_semctl, semid, LW_DOOR_OPEN, GETPID, 0);
+	/* if it was killed since, its last act on the semaphore was to lower it */
+	if (cleaner > 1 && lw_syscall(SYS_semctl, semid, LW_DOOR_OPEN, GETVAL, 0) == LW_DOOR_MARK)
+		(void)lw_syscall(SYS_kill, cleaner, SIGURG);
+	return true;
 }

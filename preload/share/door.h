@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * door.h - how a watched process sees, without asking or waking anybody, whether a cleaner is there.
+ * door.h - how a watched process sees whether a cleaner is there, and lets it know of itself.
  *
  * A cleaner keeps a set of two SysV semaphores, its door, under a key made from the user and from
  * the pid and mount namespaces: a cleaner of another namespace could neither hold our processes by
@@ -10,6 +10,9 @@
  *
  * A region is its own registration: it exists before its process looks at the door, and the cleaner
  * looks for regions after each opening and after each closing of it (cleaner/main.c has the proof).
+ * To knock only makes it look earlier, so that it holds the process before that can be gone. The
+ * kernel says who raised the semaphore, and that he has not ended; and the signal is SIGURG, which
+ * whoever does not expect it ignores.
  *
  * The values are our mark. A set under one of our keys that is another user's, of another size,
  * mode or values is somebody else's, or another version's: it is left alone, and the next key of the sequence taken.
@@ -47,5 +50,8 @@ enum lw_door lw_door_look(int semid, uint32_t uid);
 
 /* Is a cleaner there for this user, in this place? */
 bool lw_door_is_open(uint32_t uid, uint64_t place);
+
+/* The same, and lets it know that there is a new region. */
+bool lw_door_knock(uint32_t uid, uint64_t place);
 
 #endif
