@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# A process that is killed, in whatever way, is reported within a second by the cleaner, which leaves nothing.
+. "$(dirname "$0")/cleaner-lib.sh"
+
+dies() { # HOW SIGNAL STATUS
+	rm -f json/*
+	start "$victims/victim-killed" "$1"
+	[ "$1" != pause ] || kill -KILL "$pid"
+	let_go
+	reap
+	ok "$1: within a second" within 1 is_reported "$pid"
+	ok "$1: the status is its own" test "$status" -eq "$3"
+	ok "$1: all is in the report" has_losses
+	ok "$1: state killed" has "$pid" '"state":"killed"'
+	ok "$1: the frees were counted" has "$pid" '"total_frees":[1-9]'
+	[ "$2" -eq 0 ] || ok "$1: signal $2" has "$pid" "\"signal\":$2[,}]"
+}
+
+has_exit_info() { # the kernel tells of the status of strangers (Linux 6.15)
+	local release
+	release=$(uname -r)
+	[ "$(printf '6.15\n%s\n' "$release" | sort -V | head -n 1)" = 6.15 ]
+}
+
+known=1
+has_exit_info || known=0
+dies pause $((9 * known)) 137
+dies abort $((6 * known)) 134
+dies segv $((11 * known)) 139
+dies term $((15 * known)) 143
+dies group 0 7
+nothing_left
+
+# one that ends by itself is reported once, by itself
+rm -f json/*
+start "$victims/victim-killed" exit
+let_go
+reap
+ok 'its own report' has "$pid" '"state":"exit"'
+nothing_left
+
+# the cleaner is no child of the process that starts it, has nothing of it open, and is in no session of its
+start "$victims/victim-killed" wait
+ok 'a cleaner is there' within 2 has_cleaners 1
+of_cleaner=$(cleaners)
+is_stranger() {
+	local parent session link
+	read -r parent session < <(sed 's/.*) //' "/proc/$of_cleaner/stat" | awk '{ print $2, $4 }')
+	ls -l "/proc/$of_cleaner/fd"
+	echo "parent $parent session $session"
+	[ "$parent" -ne "$pid" ] && [ "$session" -eq "$of_cleaner" ] || return
+	for link in "/proc/$of_cleaner"/fd/*; do
+		case $(readlink "$link") in
+		/dev/null | anon_inode:* | pidfd:*) ;;
+		*) return 1 ;;
+		esac
+	done
+}
+ok 'it is a stranger to its target' is_stranger
+ok 'it keeps no folder busy' test "$(readlink "/proc/$of_cleaner/cwd")" = /
+let_go
+reap
+ok 'the target has no child to wait for' test "$status" -eq 0
+
+# a reader of its pipe sees the end when the target ends
+read_to_end() {
+	env LD_PRELOAD="$library" "$victims/victim-killed" "$1" </dev/null | cat
+}
+within_a_second() { timeout 1 bash -c "$(declare -f read_to_end); read_to_end $1"; }
+export library victims
+ok 'its pipe ends with it' within_a_second abort
+nothing_left
+
+# a child that still maps the region of its dead parent delays nothing
+rm -f json/*
+start "$victims/victim-killed" child
+kill -KILL "$pid"
+reap
+ok 'reported while a child lives' within 1 is_reported "$pid"
+ok 'and rightly' has_losses
+let_go
+nothing_left 'nothing is left, though the child lives'
+
+# text to log_path; a run that asked for nothing starts no reporter
+OPTIONS="log_path=$work/log" start "$victims/victim-killed" pause
+kill -KILL "$pid"
+reap
+ok 'the text goes to log_path' within 1 grep -q '192 bytes' log
+let_go
+nothing_left
+
+# a short shell script: one cleaner for all, nothing left, nothing said
+script='i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i + 1)); done'
+env LD_PRELOAD="$library" sh -c "$script" >out 2>&1
+ok 'two hundred processes say nothing' is_empty out
+ok 'and share one cleaner' has_cleaners 1
+nothing_left
+done_testing
