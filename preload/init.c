@@ -90,6 +90,7 @@ static void read_options(char text[LW_OPTIONS_BYTES])
 	silent = options;
 	append_absolute(text, "json", silent.json);
 	append_absolute(text, "log_path", silent.log_path);
+	append_absolute(text, "black_box", silent.black_box);
 	append_absolute(text, "suppressions", silent.suppressions);
 }
 
@@ -173,7 +174,8 @@ static bool go_up(void)
 	lw_box->granule_bytes = 1u << lw_hot.granule_shift;
 	(void)lw_syscall(SYS_madvise, &lw_hot_page, sizeof(lw_hot_page), MADV_WIPEONFORK);
 	lw_track_start();
-	lw_cleaner_register();
+	if (!options.stay || !(lw_box->flags & LW_REGION_ROOT)) /* else the launcher waits for us */
+		lw_cleaner_register();
 	return true;
 }
 

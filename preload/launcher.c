@@ -7,12 +7,9 @@
  * takes and what the command line takes never differ. A bad one is an error here (status 2), since
  * somebody just typed it; in the environment it costs a line.
  *
- * The program is looked at before it is run, because the loader ignores LD_PRELOAD in silence where
- * it cannot work (static, setuid) or complains in its own words (another ELF class), and a
- * sanitized program would abort. In these cases one line says so and the program runs as if we were
- * not there. What is read from the file is believed by nobody: each offset and count is bounded,
- * and what cannot be read or understood is left for execve() to judge. Statuses are those of
- * env(1).
+ * The program is looked at before it is run (inspect.h): where we cannot see into it one line says so, and
+ * it runs as if we were not there. With --stay the launcher remains as its parent (stay.h).
+ * Statuses are those of env(1).
  */
 #include <elf.h>
 #include <errno.h>
@@ -24,9 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
+#include "preload/launch/inspect.h"
+#include "preload/launch/stay.h"
 #include "preload/share/options.h"
 
 enum {
@@ -34,10 +32,6 @@ enum {
 	STATUS_OWN_FAILURE = 125,
 	STATUS_CANNOT_RUN = 126,
 	STATUS_NOT_FOUND = 127,
-	MAX_SEGMENTS = 512,
-	MAX_DYNAMIC = 4096,	    /* entries */
-	MAX_NAMES_BYTES = 64 << 20, /* .dynstr; beyond it no sanitizer is looked for */
-	FIRST_LINE_BYTES = 256,	    /* of a script, as the kernel reads it */
 };
 
 #define LIBRARY "libleakwatch.so"
@@ -184,188 +178,6 @@ static int parse_command_line(struct settings *settings, char **argv)
 	return i;
 }
 
-/* ---- what kind of file ---- */
-
-enum sight { CAN_WATCH, IS_STATIC, IS_PRIVILEGED, IS_FOREIGN, IS_ASAN };
-
-static const char *const why_not[] = {
-	[IS_STATIC] = "cannot see into '%s': it is linked statically; running it unwatched",
-	[IS_PRIVILEGED] = "cannot see into '%s': it is setuid, setgid or has file capabilities; "
-			  "running it unwatched",
-	[IS_FOREIGN] =
-		"cannot see into '%s': it is built for another processor; running it unwatched",
-	[IS_ASAN] =
-		"steps aside: '%s' is built with AddressSanitizer, which looks for leaks itself",
-};
-
-static bool read_at(int fd, void *out, size_t nr_bytes, uint64_t offset)
-{
-	return offset <= INT64_MAX && pread(fd, out, nr_bytes, (off_t)offset) == (ssize_t)nr_bytes;
-}
-
-static bool read_ident(const char *path, Elf64_Ehdr *header)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	bool is_elf;
-
-	if (fd < 0)
-		return false;
-	memset(header, 0, sizeof(*header));
-	/* up to e_machine a header is the same in all classes; shorter files are no programs */
-	is_elf = read_at(fd, header, offsetof(Elf64_Ehdr, e_version), 0) &&
-		 !memcmp(header->e_ident, ELFMAG, SELFMAG);
-	close(fd);
-	return is_elf;
-}
-
-/* Built for what this launcher is built for, and so the library beside it. */
-static bool is_our_kind(const Elf64_Ehdr *header)
-{
-	Elf64_Ehdr own;
-
-	return !read_ident("/proc/self/exe", &own) ||
-	       (header->e_machine == own.e_machine &&
-		       !memcmp(header->e_ident, own.e_ident, EI_VERSION));
-}
-
-/* File offset of an address, by the loadable segments; false if it lies in none. */
-static bool find_offset(const Elf64_Phdr *segments, unsigned nr, uint64_t address, uint64_t *offset)
-{
-	for (unsigned i = 0; i < nr; i++) {
-		if (segments[i].p_type != PT_LOAD ||
-			address - segments[i].p_vaddr >= segments[i].p_filesz)
-			continue;
-		*offset = segments[i].p_offset + (address - segments[i].p_vaddr);
-		return true;
-	}
-	return false;
-}
-
-/*
- * The names of needed libraries and of imported and exported symbols all lie in .dynstr, each
- * between two NULs. So one search there finds a linked libasan and a static one alike.
- */
-static bool names_asan(int fd, uint64_t offset, size_t nr_bytes)
-{
-	static const char init[] = "\0__asan_init", gcc[] = "\0libasan.so",
-			  clang[] = "\0libclang_rt.asan";
-	char *names = nr_bytes && nr_bytes <= MAX_NAMES_BYTES ? malloc(nr_bytes) : NULL;
-	bool is_found = false;
-
-	if (names && read_at(fd, names, nr_bytes, offset))
-		is_found = memmem(names, nr_bytes, init, sizeof(init)) ||
-			   memmem(names, nr_bytes, gcc, sizeof(gcc) - 1) ||
-			   memmem(names, nr_bytes, clang, sizeof(clang) - 1);
-	free(names);
-	return is_found;
-}
-
-static bool has_asan(int fd, const Elf64_Phdr *segments, unsigned nr, const Elf64_Phdr *dynamic)
-{
-	uint64_t nr_entries = dynamic->p_filesz / sizeof(Elf64_Dyn), names = 0, nr_bytes = 0,
-		 offset;
-	Elf64_Dyn entry;
-
-	if (nr_entries > MAX_DYNAMIC)
-		nr_entries = MAX_DYNAMIC;
-	for (uint64_t i = 0; i < nr_entries; i++) {
-		if (!read_at(fd, &entry, sizeof(entry), dynamic->p_offset + i * sizeof(entry)) ||
-			entry.d_tag == DT_NULL)
-			break;
-		if (entry.d_tag == DT_STRTAB)
-			names = entry.d_un.d_ptr;
-		else if (entry.d_tag == DT_STRSZ)
-			nr_bytes = entry.d_un.d_val;
-	}
-	return find_offset(segments, nr, names, &offset) && names_asan(fd, offset, nr_bytes);
-}
-
-/* fd is an ELF file of our kind. */
-static enum sight inspect_segments(int fd)
-{
-	static Elf64_Phdr segments[MAX_SEGMENTS];
-	const Elf64_Phdr *dynamic = NULL;
-	bool has_interpreter = false;
-	Elf64_Ehdr header;
-
-	if (!read_at(fd, &header, sizeof(header), 0) || header.e_phentsize != sizeof(*segments) ||
-		header.e_phnum > MAX_SEGMENTS ||
-		!read_at(fd, segments, header.e_phnum * sizeof(*segments), header.e_phoff))
-		return CAN_WATCH;
-	for (unsigned i = 0; i < header.e_phnum; i++) {
-		has_interpreter |= segments[i].p_type == PT_INTERP;
-		if (segments[i].p_type == PT_DYNAMIC)
-			dynamic = &segments[i];
-	}
-	if (!has_interpreter)
-		return IS_STATIC;
-	return dynamic && has_asan(fd, segments, header.e_phnum, dynamic) ? IS_ASAN : CAN_WATCH;
-}
-
-/* Does the kernel start it in secure mode for this user? Root gains nothing by setuid root. */
-static bool is_privileged(const char *path)
-{
-	struct stat file;
-
-	if (stat(path, &file))
-		return false;
-	if ((file.st_mode & S_ISUID && file.st_uid != getuid()) ||
-		((file.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
-			file.st_gid != getgid()))
-		return true;
-	return getuid() && getxattr(path, "security.capability", NULL, 0) > 0;
-}
-
-static enum sight inspect_elf(const char *path, const Elf64_Ehdr *header)
-{
-	enum sight sight;
-	int fd;
-
-	if (!is_our_kind(header))
-		return IS_FOREIGN;
-	if (is_privileged(path))
-		return IS_PRIVILEGED;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return CAN_WATCH;
-	sight = inspect_segments(fd);
-	close(fd);
-	return sight;
-}
-
-/* The first line of the file, without newline; false if it cannot be read. */
-static bool read_first_line(const char *path, char line[FIRST_LINE_BYTES], size_t *nr_bytes)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	ssize_t n = fd < 0 ? -1 : pread(fd, line, FIRST_LINE_BYTES - 1, 0);
-	char *end = n > 0 ? memchr(line, '\n', (size_t)n) : NULL;
-
-	if (fd >= 0)
-		close(fd);
-	*nr_bytes = end ? (size_t)(end - line) : n > 0 ? (size_t)n : 0;
-	line[*nr_bytes] = '\0';
-	return n >= 0;
-}
-
-/* A script is as visible as what runs it; one level, since that is all the checks need. */
-static enum sight inspect(const char *path)
-{
-	char line[FIRST_LINE_BYTES];
-	Elf64_Ehdr header;
-	size_t nr_bytes;
-	char *name;
-
-	if (read_ident(path, &header))
-		return inspect_elf(path, &header);
-	if (!read_first_line(path, line, &nr_bytes) || strncmp(line, "#!", 2))
-		return is_privileged(path) ? IS_PRIVILEGED : CAN_WATCH;
-	name = line + 2 + strspn(line + 2, " \t");
-	name[strcspn(name, " \t")] = '\0';
-	return read_ident(name, &header) ? inspect_elf(name, &header) : CAN_WATCH;
-}
-
-/* ---- finding and running ---- */
-
 /* Is it a file that may be run? 0 or errno. */
 static int check_runnable(const char *path)
 {
@@ -414,14 +226,13 @@ static int find_program(const char *program, char path[PATH_MAX])
 static char *find_library_at(const char *folder, const char *pattern)
 {
 	char *whole, *found = NULL;
-	Elf64_Ehdr header;
 	glob_t matches;
 
 	if (asprintf(&whole, "%s/%s/" LIBRARY, folder, pattern) < 0)
 		return NULL;
 	if (!glob(whole, 0, NULL, &matches)) {
 		for (size_t i = 0; i < matches.gl_pathc && !found; i++)
-			if (read_ident(matches.gl_pathv[i], &header) && is_our_kind(&header))
+			if (lw_inspect_is_our_kind(matches.gl_pathv[i]))
 				found = realpath(matches.gl_pathv[i], NULL);
 		globfree(&matches);
 	}
@@ -514,10 +325,10 @@ static void set_options(const char *added)
 /* A format the kernel does not know: a script without "#!" goes to the shell, as by execvp(). */
 static void run_by_shell(char *path, char **argv)
 {
-	char line[FIRST_LINE_BYTES], **shell_argv;
+	char line[LW_INSPECT_LINE_BYTES], **shell_argv;
 	size_t nr_bytes, nr_args = 0;
 
-	if (!read_first_line(path, line, &nr_bytes) || memchr(line, '\0', nr_bytes) ||
+	if (!lw_inspect_first_line(path, line, &nr_bytes) || memchr(line, '\0', nr_bytes) ||
 		!strncmp(line, ELFMAG, SELFMAG))
 		fail(STATUS_CANNOT_RUN, "cannot run '%s': not a program", argv[0]);
 	while (argv[nr_args])
@@ -536,7 +347,7 @@ int main(int argc, char **argv)
 {
 	struct settings settings = {0};
 	char path[PATH_MAX];
-	enum sight sight;
+	enum lw_inspect_sight sight;
 	int error;
 
 	(void)argc;
@@ -551,15 +362,17 @@ int main(int argc, char **argv)
 	if (error)
 		fail(error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN, "cannot run '%s': %s",
 			argv[0], strerror(error));
-	sight = inspect(path);
-	if (sight == CAN_WATCH) {
+	sight = lw_inspect(path);
+	if (sight == LW_INSPECT_WATCHABLE) {
 		set_preload();
 		set_options(settings.text);
 	} else {
 		fputs("leakwatch: ", stderr);
-		fprintf(stderr, why_not[sight], argv[0]);
+		fprintf(stderr, lw_inspect_why_not(sight), argv[0]); /* one %s each */
 		fputc('\n', stderr);
 	}
+	if (settings.checked.stay)
+		lw_stay();
 	execv(path, argv);
 	if (errno == ENOEXEC)
 		run_by_shell(path, argv);

@@ -33,7 +33,8 @@ __attribute__((noreturn)) static void fail(const char *why)
 
 /* ---- reading ---- */
 
-static bool read_stream(const char *name, struct decode *decode, struct source_error *error)
+static bool read_file(
+	const char *name, struct decode *decode, bool *is_gone, struct source_error *error)
 {
 	bool is_stdin = !strcmp(name, "-");
 	int fd = is_stdin ? 0 : open(name, O_RDONLY | O_CLOEXEC);
@@ -44,7 +45,11 @@ static bool read_stream(const char *name, struct decode *decode, struct source_e
 			strerror(errno));
 		return false;
 	}
-	is_read = source_stream(fd, is_stdin ? "stdin" : name, decode_record, decode, error);
+	if (source_is_boxfile(fd))
+		is_read = source_boxfile(fd, name, decode_record, decode, is_gone, error);
+	else
+		is_read = source_stream(
+			fd, is_stdin ? "stdin" : name, decode_record, decode, error);
 	if (!is_stdin)
 		close(fd);
 	return is_read;
@@ -63,7 +68,7 @@ static struct model *read_model(const struct command *command, bool *is_gone)
 		is_read = source_pid((pid_t)command_int("once", command->what), decode_record,
 			&decode, is_gone, &error);
 	else
-		is_read = read_stream(command->what, &decode, &error);
+		is_read = read_file(command->what, &decode, is_gone, &error);
 	if (!is_read && decode.why[0])
 		(void)snprintf(error.text, sizeof(error.text), "cannot read %s: %s",
 			command->what ? command->what : "the region", decode.why);

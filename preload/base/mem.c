@@ -71,7 +71,7 @@ void lw_mem_unmap(void *start, size_t bytes)
 		lw_add(&small_bytes, -(uint64_t)whole);
 }
 
-uint64_t lw_mem_resident_pages(const void *start, size_t bytes)
+static uint64_t resident_pages(const void *start, size_t bytes)
 {
 	uint8_t resident[PAGES_AT_ONCE];
 	size_t nr_pages = bytes / page_bytes;
@@ -97,7 +97,7 @@ uint64_t lw_mem_used_bytes(void)
 		const void *start = lw_load_acquire(&large[slot].start);
 
 		if (start)
-			bytes += lw_mem_resident_pages(start, large[slot].bytes) * page_bytes;
+			bytes += resident_pages(start, large[slot].bytes) * page_bytes;
 	}
 	return bytes;
 }

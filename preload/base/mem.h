@@ -22,7 +22,4 @@ void lw_mem_unmap(void *start, size_t bytes);
  */
 uint64_t lw_mem_used_bytes(void);
 
-/* How many pages of a mapping exist. */
-uint64_t lw_mem_resident_pages(const void *start, size_t bytes);
-
 #endif

@@ -83,6 +83,23 @@ LW_INLINE void lw_sys_restore_signals(const uint64_t *before)
 	(void)lw_syscall(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, before, 0, sizeof(*before));
 }
 
+/* With all signals blocked: takes back a SIGPIPE that was raised meanwhile, unless it was blocked before. */
+LW_INLINE void lw_sys_take_pipe_signal(uint64_t before)
+{
+	const uint64_t pipe_bit = UINT64_C(1) << (13 /* SIGPIPE */ - 1);
+	struct timespec now = { 0 };
+
+	if (!(before & pipe_bit))
+		(void)lw_syscall(SYS_rt_sigtimedwait, &pipe_bit, 0, &now, 8);
+}
+
+LW_INLINE void lw_sys_sleep_ms(uint32_t ms)
+{
+	struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000 };
+
+	(void)lw_syscall(SYS_nanosleep, &pause, 0);
+}
+
 /* clock_gettime comes from the vdso: no system call, no errno on success. */
 LW_INLINE uint64_t lw_sys_clock_ns(clockid_t clock)
 {

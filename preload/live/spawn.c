@@ -94,7 +94,7 @@ static void close_all(unsigned first, unsigned last)
 struct orphan {
 	const char *const *argv;
 	const char *const *env;
-	int keep_fd;
+	int stdin_fd, keep_fd;
 	bool keep_stderr;
 	volatile int pid, error;
 };
@@ -106,6 +106,8 @@ static __attribute__((noreturn)) void run(struct orphan *orphan)
 
 	(void)lw_syscall(SYS_setsid, 0);
 	close_all(0, 1);
+	if (orphan->stdin_fd >= 0)
+		(void)lw_syscall(SYS_dup3, orphan->stdin_fd, 0, 0);
 	if (orphan->keep_stderr)
 		(void)lw_syscall(SYS_fcntl, 2, F_SETFD, 0); /* some programs mark it close-on-exec */
 	else
@@ -155,10 +157,10 @@ static __attribute__((noinline)) int start(struct orphan *orphan)
 	return orphan->error ? orphan->error : orphan->pid;
 }
 
-int lw_spawn(const char *const *argv, int keep_fd, bool keep_stderr)
+int lw_spawn(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stderr)
 {
 	const char *env[MAX_ENV + 1], *entry;
-	struct orphan orphan = { argv, env, keep_fd, keep_stderr, 0, 0 };
+	struct orphan orphan = { argv, env, stdin_fd, keep_fd, keep_stderr, 0, 0 };
 	uint64_t before;
 	size_t nr_env = 0;
 	int pid;

@@ -21,9 +21,9 @@ void lw_spawn_init(const char *programs);
 bool lw_spawn_find(const char *name, char *out, size_t out_bytes);
 
 /*
- * argv[0] is the path. keep_fd (or -1) stays open under its number, as does descriptor 2 if
+ * argv[0] is the path. stdin_fd (or -1) becomes its descriptor 0; keep_fd (or -1) stays open under its number, as does descriptor 2 if
  * keep_stderr. Returns the pid of the orphan, or -errno when it could not be started.
  */
-int lw_spawn(const char *const *argv, int keep_fd, bool keep_stderr);
+int lw_spawn(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stderr);
 
 #endif

@@ -16,14 +16,18 @@
 #include <sys/shm.h>
 
 #include "preload/base/hot.h"
+#include "preload/base/log.h"
 #include "preload/base/mem.h"
 #include "preload/base/sys.h"
+#include "preload/share/boxfile.h"
 #include "preload/share/process.h"
 
 struct lw_lock lw_sites_lock = LW_LOCK_INIT;
 struct lw_region_header *lw_box;
 
 enum { LEAST_SITES = 1024, MAX_ATTACH_TRIES = 2 };
+
+static const struct lw_options *options;
 
 /* Is the segment the leftover of a process that is gone, or of the image before our exec? */
 static bool is_stale(int shmid, const struct lw_region_header *mine)
@@ -87,6 +91,14 @@ static struct lw_region_header *map_region(
 	struct lw_region_header *region;
 	long at;
 
+	*shmid = -1;
+	if (options->black_box[0] && (mine->flags & LW_REGION_ROOT || lw_options_has_pid(options->black_box))) {
+		region = lw_boxfile_map(options->black_box, mine, bytes, refusal);
+		if (region)
+			return region;
+		if (options->verbose)
+			lw_log("no black_box file (error %d): shared memory is used", -*refusal);
+	}
 	*shmid = make_segment(mine, bytes);
 	*refusal = *shmid < 0 ? *shmid : 0;
 	if (*shmid >= 0) {
@@ -128,18 +140,22 @@ static void start_counting(struct lw_region_header *region)
 	lw_box_row(0)->state = LW_ROW_USED;
 }
 
-bool lw_box_create(const struct lw_options *options, int *refusal)
+bool lw_box_create(const struct lw_options *settings, int *refusal)
 {
 	static struct lw_region_header mine; /* 20 KiB: too much for a small stack */
 	struct lw_region_header *region = NULL;
+	uint32_t max_sites = settings->max_sites;
 	int shmid = -1;
 
+	options = settings;
 	lw_process_describe(&mine);
 	mine.depth = options->depth;
 	if (!lw_process_has_watched_parent(&mine))
 		mine.flags |= LW_REGION_ROOT;
 	*refusal = 0;
-	for (uint32_t max_sites = options->max_sites; !region && max_sites >= LEAST_SITES; max_sites /= 8) {
+	if (options->black_box[0] && max_sites > LW_BOXFILE_MAX_SITES)
+		max_sites = LW_BOXFILE_MAX_SITES;
+	for (; !region && max_sites >= LEAST_SITES; max_sites /= 8) {
 		mine.total_bytes = lw_region_layout(&mine, max_sites);
 		region = map_region(&mine, mine.total_bytes, &shmid, refusal);
 	}
@@ -236,4 +252,12 @@ uint32_t lw_box_take_chunk(void)
 uint32_t lw_box_now_ms(void)
 {
 	return (uint32_t)((lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / 1000000);
+}
+
+uint64_t lw_box_used_bytes(void)
+{
+	return sizeof(*lw_box) + (uint64_t)lw_box->nr_modules * lw_box->modules.stride +
+	       (uint64_t)lw_box->nr_sites * lw_box->sites.stride +
+	       (uint64_t)lw_box->nr_chunks * lw_box->chunks.stride +
+	       (uint64_t)lw_box->nr_rows * lw_box->rows.stride + (uint64_t)lw_box->pool_used * 8;
 }

@@ -67,6 +67,9 @@ uint32_t lw_box_take_locked(size_t nr_bytes) LW_HOLDS(lw_sites_lock);
 /* An index of a zeroed chunk of counters, 0: none left. Any thread, no lock. */
 uint32_t lw_box_take_chunk(void);
 
+/* Bytes of the region that are in use. */
+uint64_t lw_box_used_bytes(void);
+
 /* Milliseconds since the start, by the coarse clock. */
 uint32_t lw_box_now_ms(void);
 

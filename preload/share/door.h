@@ -41,7 +41,7 @@ enum lw_door {
 	LW_DOOR_IS_OPEN,
 };
 
-/* The pid and mount namespace of this process in one number; without /proc, what it was when last asked. */
+/* The place of this process in one number. Without /proc the pid namespace is what it was when last asked. */
 uint64_t lw_door_place(void);
 
 int32_t lw_door_key(uint32_t uid, uint64_t place, unsigned attempt);

@@ -78,6 +78,13 @@ static const struct lw_option_spec table[] = {
 	{STRING(programs), .fallback = "",
 		.help = "folder of leakwatch-snapshot and leakwatch-cleaner; empty means beside "
 			"the library; without them the report has no names"},
+	{STRING(black_box), .fallback = "",
+		.help = "file (% as in json) that holds the tables while the program runs, and "
+			"outlives it even when its container goes; `leakwatch-snapshot FILE` "
+			"reports from it; reserves 25 MiB of disk; falls back to shared memory"},
+	{BOOL(stay), .fallback = "0",
+		.help = "the launcher stays as the program's parent, reaps, forwards signals, and "
+			"reports when the program is killed: for process 1 of a container"},
 	{BOOL(verbose), .fallback = "0", .help = "say on stderr what LeakWatch does and why"},
 	{BOOL(help), .fallback = "0", .help = "write this list to stderr and run on"},
 };

@@ -27,6 +27,7 @@ struct lw_options {
 	char log_path[LW_OPTION_PATH_BYTES];	 /* "" stderr; text report is written there */
 	char suppressions[LW_OPTION_PATH_BYTES]; /* "" none; file in LeakSanitizer's syntax */
 	char programs[LW_OPTION_PATH_BYTES];	 /* "" found beside the library; folder of leakwatch-snapshot, -cleaner */
+	char black_box[LW_OPTION_PATH_BYTES];	 /* "" none; file that holds the region */
 	char follow[LW_OPTION_TEXT_BYTES];	 /* "no", "yes" or patterns of program names, comma between */
 	uint64_t min_bytes;	/* sites that hold less are not listed, only summed */
 	uint32_t depth;		/* frames kept per stack, 1..128 */
@@ -37,6 +38,7 @@ struct lw_options {
 	uint32_t top;		/* sites listed in the text report, 0 all */
 	bool full_stacks;	/* show the frames in libc, libstdc++ too */
 	bool runtime;		/* list the C library's own lasting memory too */
+	bool stay;		/* the launcher stays as parent, and reports for the cleaner */
 	bool verbose;
 	bool help;
 };

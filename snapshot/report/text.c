@@ -342,8 +342,10 @@ static void write_totals(const struct text_writer *w)
 		fprintf(w->out, ", %s of the parent",
 			format_count(a, model->totals.inherited_blocks, "inherited block"));
 	write_dropped(w);
-	fprintf(w->out, "; LeakWatch took %s, %s", format_size(a, model->totals.own_bytes),
-		format_count(b, model->totals.nr_captures, "stack walk"));
+	fputs("; LeakWatch took ", w->out);
+	if (model->totals.own_bytes) /* only the end of the target itself measures it */
+		fprintf(w->out, "%s, ", format_size(a, model->totals.own_bytes));
+	fputs(format_count(b, model->totals.nr_captures, "stack walk"), w->out);
 	if (model->totals.nr_slow_captures)
 		fprintf(w->out, " (%" PRIu64 " slow)", model->totals.nr_slow_captures);
 	fprintf(w->out, ", %s for this report\n",

@@ -27,6 +27,11 @@ bool source_shmid(int shmid, lw_emit_sink_fn *sink, void *context, struct source
 bool source_stream(
 	int fd, const char *name, lw_emit_sink_fn *sink, void *context, struct source_error *error);
 
+/* A file that holds a region (option black_box); *is_gone as above. */
+bool source_is_boxfile(int fd);
+bool source_boxfile(int fd, const char *name, lw_emit_sink_fn *sink, void *context, bool *is_gone,
+	struct source_error *error);
+
 /* One watched process of this user, for --list. */
 struct source_process {
 	int32_t pid;

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* reporter.c - running leakwatch-snapshot at the end of the target; see reporter.h. */
+#include "preload/live/reporter.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "preload/base/log.h"
+#include "preload/base/sys.h"
+#include "preload/live/spawn.h"
+#include "preload/share/box.h"
+#include "preload/share/boxfile.h"
+#include "preload/share/emit.h"
+
+enum {
+	REPORTER_WAIT_MS = 60000, /* a report of many sites with big debug information takes a while */
+	POLL_MS = 10,
+};
+
+static char *put_text(char *at, const char *text)
+{
+	return stpcpy(at, text);
+}
+
+static char *put_number(char *at, uint64_t value)
+{
+	char digits[20];
+	unsigned nr = 0;
+
+	do
+		digits[nr++] = (char)('0' + value % 10);
+	while (value /= 10);
+	while (nr)
+		*at++ = digits[--nr];
+	*at = 0;
+	return at;
+}
+
+static const char *end_name(enum lw_end how)
+{
+	return how == LW_END_QUICK_EXIT ? "--state=quick_exit" : how == LW_END__EXIT ? "--state=_exit"
+										      : "--state=exit";
+}
+
+/* Waits until the reporter has written its word or is gone; false: no report was made. */
+static bool wait_for(int reporter, int fd, struct lw_report_done *done)
+{
+	uint64_t waited_ms = 0;
+	long got = -EAGAIN;
+
+	memset(done, 0, sizeof(*done));
+	while (waited_ms < REPORTER_WAIT_MS && got == -EAGAIN) {
+		struct pollfd ready = { fd, POLLIN, 0 };
+		struct timespec pause = { .tv_nsec = POLL_MS * 1000000 };
+
+		if (fd < 0) { /* no descriptor was to be had: watch the process itself */
+			if (lw_syscall(SYS_kill, reporter, 0) < 0)
+				return true;
+			lw_sys_sleep_ms(1);
+			waited_ms++;
+			continue;
+		}
+		if (lw_syscall(SYS_ppoll, &ready, 1, &pause, 0, 8) <= 0) {
+			waited_ms += POLL_MS;
+			continue;
+		}
+		got = lw_sys_read(fd, done, sizeof(*done));
+	}
+	return got == sizeof(*done) && done->magic == LW_REPORT_DONE_MAGIC;
+}
+
+/* Sends one record; false when the reporter does not take it any more. */
+static bool send_record(void *context, const struct lw_wire_head *record)
+{
+	const char *at = (const char *)record;
+	const int *fd = context;
+
+	for (uint32_t sent = 0; sent < record->bytes;) {
+		struct pollfd ready = { *fd, POLLOUT, 0 };
+		struct timespec pause = { .tv_sec = REPORTER_WAIT_MS / 1000 };
+		long wrote;
+
+		if (lw_syscall(SYS_ppoll, &ready, 1, &pause, 0, 8) <= 0 || !(ready.revents & POLLOUT))
+			return false;
+		wrote = lw_sys_write(*fd, at + sent, record->bytes - sent);
+		if (wrote <= 0 && wrote != -EAGAIN)
+			return false;
+		sent += wrote > 0 ? (uint32_t)wrote : 0;
+	}
+	return true;
+}
+
+/* Pipes of a run; -1 where none is needed or to be had. */
+struct pipes {
+	int done[2], records[2];
+};
+
+static void open_pipes(struct pipes *pipes, bool needs_records)
+{
+	*pipes = (struct pipes){ { -1, -1 }, { -1, -1 } };
+	if (lw_syscall(SYS_pipe2, pipes->done, O_CLOEXEC) < 0)
+		pipes->done[0] = pipes->done[1] = -1;
+	if (needs_records && lw_syscall(SYS_pipe2, pipes->records, O_CLOEXEC) < 0)
+		pipes->records[0] = pipes->records[1] = -1;
+	if (pipes->records[1] >= 0)
+		(void)lw_syscall(SYS_fcntl, pipes->records[1], F_SETFL, O_NONBLOCK);
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		lw_sys_close(*fd);
+	*fd = -1;
+}
+
+/* A reporter that goes before it has read all must not raise SIGPIPE here. */
+static void send_records(struct pipes *pipes)
+{
+	uint64_t mask;
+
+	close_fd(&pipes->records[0]);
+	if (pipes->records[1] < 0)
+		return;
+	lw_sys_block_signals(&mask);
+	(void)lw_emit_region(lw_box, lw_box->total_bytes, lw_box->ended_mono_ns, send_record,
+			&pipes->records[1]);
+	lw_sys_take_pipe_signal(mask);
+	lw_sys_restore_signals(&mask);
+	close_fd(&pipes->records[1]);
+}
+
+bool lw_reporter_run(enum lw_end how, struct lw_report_done *done)
+{
+	char path[LW_SPAWN_PATH_BYTES], shmid[32] = "-", done_fd[32];
+	const char *argv[] = { path, "--report", shmid, end_name(how), done_fd, NULL };
+	bool is_private = lw_box->shmid < 0 && !lw_boxfile_path()[0], is_good;
+	struct pipes pipes;
+	int pid;
+
+	if (!lw_spawn_find("leakwatch-snapshot", path, sizeof(path)))
+		return false;
+	if (lw_box->shmid >= 0)
+		(void)put_number(put_text(shmid, "--shmid="), (uint64_t)lw_box->shmid);
+	else if (!is_private)
+		argv[2] = lw_boxfile_path();
+	open_pipes(&pipes, is_private);
+	if (pipes.done[1] >= 0)
+		(void)put_number(put_text(done_fd, "--done-fd="), (uint64_t)pipes.done[1]);
+	else
+		argv[4] = NULL;
+	pid = is_private && pipes.records[0] < 0
+			? -EMFILE
+			: lw_spawn(argv, pipes.records[0], pipes.done[1], lw_log_is_same_file());
+	close_fd(&pipes.done[1]);
+	if (pid > 0)
+		send_records(&pipes);
+	is_good = pid > 0 && wait_for(pid, pipes.done[0], done);
+	close_fd(&pipes.done[0]);
+	close_fd(&pipes.records[0]);
+	close_fd(&pipes.records[1]);
+	return is_good;
+}
