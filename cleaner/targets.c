@@ -121,7 +121,7 @@ static void adopt(struct target *target, const struct shmid_ds *stat, uint64_t n
 			set_what(target, STARTING, now_ns);
 	} else if (err) {
 		set_what(target, NOT_OURS, 0);
-	} else if (stat->shm_cpid != copy.pid || watch_has_other_mounts(stat->shm_cpid)) {
+	} else if (stat->shm_cpid != copy.pid || watch_has_other_root(stat->shm_cpid)) {
 		set_what(target, ELSEWHERE, 0);
 	} else if (watch_open(&target->watch, stat->shm_cpid, copy.start_ticks)) {
 		set_what(target, ALIVE, 0);

@@ -157,14 +157,24 @@ bool watch_has_memory(const struct watch *watch)
 	       stat.vsize_bytes;
 }
 
-bool watch_has_other_mounts(int32_t pid)
+static uint64_t root_mount(const char *path)
 {
-	struct stat own, its;
+	struct statx root;
+
+	return statx(AT_FDCWD, path, 0, STATX_MNT_ID, &root) < 0 ? 0 : root.stx_mnt_id;
+}
+
+bool watch_has_other_root(int32_t pid)
+{
+	uint64_t own, its;
 	char path[32];
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
-	return is_proc_ours() && stat("/proc/self/ns/mnt", &own) == 0 && stat(path, &its) == 0 &&
-	       own.st_ino != its.st_ino;
+	if (!is_proc_ours())
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/%d/root/", (int)pid);
+	own = root_mount("/");
+	its = root_mount(path);
+	return own && its && own != its;
 }
 
 static bool exit_info(const struct watch *watch, int *status)

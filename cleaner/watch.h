@@ -29,8 +29,8 @@ bool watch_is_alive(const struct watch *watch);
 /* Alive, and in possession of an address space: not on its way out. */
 bool watch_has_memory(const struct watch *watch);
 
-/* Does a process that we can see use other files than we? Unknown means no. */
-bool watch_has_other_mounts(int32_t pid);
+/* Does a process that we can see have another root, by mount or chroot? Unknown means no. */
+bool watch_has_other_root(int32_t pid);
 
 /*
  * How it ended, as wait() would say, false if nobody can tell. A zombie tells it through /proc, a reaped one
