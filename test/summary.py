@@ -12,7 +12,7 @@ import os
 import re
 import sys
 
-LINE = re.compile(r'(not )?ok\b\s*\d*\s*-?\s*(.*?)(?:\s*#\s*(SKIP|TODO)\b\s*(.*))?$', re.I)
+LINE = re.compile(r'(not )?ok\b\s*\d*\s*-?\s*(.*?)(?:\s*#\s*(SKIP)\b\s*(.*))?$', re.I)
 GOOD = {'OK', 'SKIP', 'EXPECTEDFAIL'}
 
 
