@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unit-blocks.c - the block table against a plain array that remembers the same things.
+ *
+ * Blocks are only addresses here, so they may have any size anywhere. Each slot of the array is one
+ * place where a block may start; places for big ones have the next granule to themselves, as real
+ * blocks of that size do.
+ */
+#include "test/unit/tap.h"
+
+#include <stdlib.h>
+
+#include "preload/record/blocks.h"
+
+union lw_hot_page lw_hot_page __attribute__((aligned(4096)));
+
+enum { NR_SLOTS = 20000, NR_OPERATIONS = 1000000 };
+
+struct slot {
+	uintptr_t granule; /* a block here starts at it, or 16 bytes further where there are halves */
+	uintptr_t address; /* of the block that is there */
+	bool is_for_big, is_live;
+	struct lw_block block;
+};
+
+static struct slot slots[NR_SLOTS];
+static uint64_t random_state;
+
+static uint64_t any(uint64_t below)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (random_state * UINT64_C(0x2545f4914f6cdd1d) >> 11) % below;
+}
+
+/* Runs of neighbouring places: low, across the end of leaves, and at the very end of the addresses. */
+static void lay_out(uint32_t shift)
+{
+	static const uintptr_t starts[] = { 0x10000, UINT64_C(0x555555000000) - 2000 * 32,
+		UINT64_C(0x7f0000ffff00), UINT64_C(0x7fffffff0000) - 4000 * 64, UINT64_C(1) << 40 };
+	uintptr_t granule_bytes = (uintptr_t)1 << shift;
+
+	memset(slots, 0, sizeof(slots));
+	for (size_t i = 0; i < NR_SLOTS; i++) {
+		struct slot *slot = &slots[i];
+		size_t run = i / (NR_SLOTS / LW_ARRAY_LENGTH(starts)), in_run = i % (NR_SLOTS / LW_ARRAY_LENGTH(starts));
+
+		/* of three granules the first holds small blocks, the second big ones, the third their rest */
+		slot->granule = starts[run] + in_run / 2 * 3 * granule_bytes + in_run % 2 * granule_bytes;
+		slot->is_for_big = in_run % 2;
+		if (shift == 4 && in_run % 5 == 0)
+			slot->granule += 8; /* a neighbour 8 bytes away has a table of its own */
+	}
+}
+
+static uint64_t any_bytes(bool may_be_big)
+{
+	static const uint64_t small[] = { 0, 1, 8, 24, 4096, (1 << 18) - 2 };
+	static const uint64_t big[] = { (1 << 18) - 1, 1 << 18, (1 << 18) + 1, UINT64_C(1) << 32,
+		UINT64_C(1) << 40, (UINT64_C(1) << 47) - 1 };
+
+	if (may_be_big && any(2))
+		return big[any(LW_ARRAY_LENGTH(big))];
+	return any(2) ? small[any(LW_ARRAY_LENGTH(small))] : any((1 << 18) - 1);
+}
+
+static struct lw_block any_block(bool may_be_big)
+{
+	return (struct lw_block){
+		.site = (uint32_t)any(LW_MAX_BLOCK_SITES),
+		.birth = (uint32_t)any(1 << LW_BLOCK_BIRTH_BITS),
+		.bytes = any_bytes(may_be_big),
+		.family = (enum lw_family)any(3),
+	};
+}
+
+static bool is_same(const struct lw_block *a, const struct lw_block *b)
+{
+	return a->site == b->site && a->birth == b->birth && a->bytes == b->bytes &&
+	       a->family == b->family && a->is_inherited == b->is_inherited;
+}
+
+static bool try_insert(struct slot *slot)
+{
+	struct lw_block block = any_block(slot->is_for_big), stale;
+	bool is_stale, is_good;
+
+	if (!slot->is_live)
+		slot->address = slot->granule + (lw_hot.granule_shift == 5 && any(2) ? 16 : 0);
+	is_good = lw_blocks_insert(slot->address, &block, &is_stale, &stale) && is_stale == slot->is_live &&
+		  (!is_stale || is_same(&stale, &slot->block));
+	slot->is_live = true;
+	slot->block = block;
+	return is_good;
+}
+
+static bool try_remove(struct slot *slot)
+{
+	struct lw_block block;
+	bool was_there = lw_blocks_remove(slot->address, &block);
+	bool is_good = was_there == slot->is_live && (!was_there || is_same(&block, &slot->block));
+
+	slot->is_live = false;
+	return is_good;
+}
+
+static bool try_find(const struct slot *slot)
+{
+	uintptr_t half = lw_hot.granule_shift == 5 ? 16 : 8;
+	struct lw_block block;
+	bool is_there = lw_blocks_find(slot->address, &block);
+
+	if (is_there != slot->is_live || (is_there && !is_same(&block, &slot->block)))
+		return false;
+	/* the other half of the granule, or the 8-byte neighbour, is no block */
+	return !lw_blocks_find(slot->address ^ half, &block) && !lw_blocks_remove(slot->address ^ half, &block);
+}
+
+static void count_wrong_visit(void *context, uintptr_t address, const struct lw_block *block)
+{
+	uint64_t *nr_wrong = context;
+	size_t low = 0, high = NR_SLOTS;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (slots[middle].granule <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low && slots[low - 1].is_live && slots[low - 1].address == address &&
+			is_same(&slots[low - 1].block, block))
+		slots[low - 1].is_live = false; /* seen: whatever stays live was not visited */
+	else
+		++*nr_wrong;
+}
+
+static int by_granule(const void *a, const void *b)
+{
+	const struct slot *left = a, *right = b;
+
+	return left->granule < right->granule ? -1 : left->granule > right->granule;
+}
+
+static void test_random(uint32_t shift)
+{
+	uint64_t nr_wrong = 0, nr_left = 0;
+
+	random_state = 88172645463325252u + shift;
+	ok(lw_blocks_init(shift), "tables with granules of %u bytes", 1u << shift);
+	lay_out(shift);
+	for (size_t i = 0; i < NR_OPERATIONS; i++) {
+		struct slot *slot = &slots[any(NR_SLOTS)];
+		uint64_t what = any(4);
+
+		nr_wrong += what < 2 ? !try_insert(slot) : what == 2 ? !try_remove(slot) : !try_find(slot);
+	}
+	is_u64(nr_wrong, 0, "a million inserts, removes and look-ups are answered as the array answers them");
+	nr_wrong = 0;
+	qsort(slots, NR_SLOTS, sizeof(slots[0]), by_granule);
+	lw_blocks_visit(count_wrong_visit, &nr_wrong);
+	is_u64(nr_wrong, 0, "a visit shows nothing that is not live");
+	for (size_t i = 0; i < NR_SLOTS; i++)
+		nr_left += slots[i].is_live;
+	is_u64(nr_left, 0, "a visit shows all that is live, once");
+}
+
+static bool insert(uintptr_t address, uint64_t bytes, uint32_t site)
+{
+	struct lw_block block = { .site = site, .bytes = bytes }, stale;
+	bool is_stale;
+
+	return lw_blocks_insert(address, &block, &is_stale, &stale) && !is_stale;
+}
+
+static bool has(uintptr_t address, uint64_t bytes, uint32_t site)
+{
+	struct lw_block block;
+
+	return lw_blocks_find(address, &block) && block.bytes == bytes && block.site == site;
+}
+
+static void test_edges(uint32_t shift)
+{
+	uintptr_t border = UINT64_C(0x600000000000), granule_bytes = (uintptr_t)1 << shift;
+	uintptr_t last = border - granule_bytes, top = (UINT64_C(1) << 47) - granule_bytes;
+	struct lw_block block;
+
+	(void)lw_blocks_init(shift);
+	ok(insert(last, UINT64_C(1) << 40, 7) && insert(border, 5, 8) && has(last, UINT64_C(1) << 40, 7) &&
+			has(border, 5, 8),
+			"a big block in the last granule of a leaf leaves the next leaf's first alone");
+	ok(lw_blocks_remove(last, &block) && block.bytes == UINT64_C(1) << 40 && has(border, 5, 8) &&
+			insert(last, 3, 9) && has(last, 3, 9),
+			"and goes without a trace");
+	ok(insert(top, 1 << 20, 3) && has(top, 1 << 20, 3) && lw_blocks_remove(top, &block),
+			"the last granule of all addresses works");
+	for (unsigned bit = 47; bit < 64; bit++) {
+		uintptr_t address = border | (UINT64_C(1) << bit);
+
+		if (insert(address, 8, 1) || lw_blocks_find(address, &block) ||
+				lw_blocks_remove(address, &block) || lw_blocks_add_leaf(address))
+			ok(false, "an address with bit %u is refused", bit);
+	}
+	ok(has(border, 5, 8), "addresses of 2^47 and more are refused, and touch nothing");
+	ok(!lw_blocks_find(UINT64_C(0x123456780000), &block) &&
+			!lw_blocks_remove(UINT64_C(0x123456780000), &block),
+			"where no block ever was there is none");
+}
+
+static void test_neighbours(void)
+{
+	struct lw_block block;
+	bool is_good = true;
+
+	(void)lw_blocks_init(4);
+	for (uintptr_t i = 0; i < 4096; i++)
+		is_good &= insert(0x7000000 + i * 8, 8, (uint32_t)i + 1);
+	for (uintptr_t i = 0; i < 4096; i++)
+		is_good &= has(0x7000000 + i * 8, 8, (uint32_t)i + 1);
+	for (uintptr_t i = 0; i < 4096; i += 2)
+		is_good &= lw_blocks_remove(0x7000000 + i * 8, &block);
+	for (uintptr_t i = 0; i < 4096; i++)
+		is_good &= has(0x7000000 + i * 8, 8, (uint32_t)i + 1) == (i % 2 == 1);
+	ok(is_good, "blocks 8 bytes apart do not meet");
+}
+
+struct forked {
+	uint32_t now;
+	uint64_t nr_seen, nr_wrong;
+};
+
+static void check_generation(void *context, uintptr_t address, const struct lw_block *block)
+{
+	struct forked *forked = context;
+
+	(void)address;
+	forked->nr_seen++;
+	forked->nr_wrong += block->is_inherited != (block->site != forked->now);
+}
+
+static void test_forks(void)
+{
+	struct forked forked = { 0 };
+	struct lw_block block;
+	bool is_good = true;
+
+	(void)lw_blocks_init(5);
+	for (forked.now = 0; forked.now < 14; forked.now++) {
+		if (forked.now)
+			lw_blocks_fork_child();
+		for (uintptr_t i = 0; i < 10; i++)
+			is_good &= insert(0x50000000 + forked.now * 0x3000000 + i * 64,
+					i % 2 ? 100 : 1 << 20, forked.now);
+		forked.nr_seen = 0;
+		lw_blocks_visit(check_generation, &forked);
+		is_good &= forked.nr_seen == (forked.now + 1) * 10;
+	}
+	ok(is_good, "blocks stay through 13 nested forks");
+	is_u64(forked.nr_wrong, 0, "and each process knows its own from the inherited ones");
+	ok(lw_blocks_remove(0x50000000, &block) && block.is_inherited && block.bytes == 1 << 20,
+			"an inherited block is taken out with its size");
+}
+
+static void test_birth(void)
+{
+	uint64_t before = 0;
+	bool is_exact = true, is_rising = true, is_near = true, is_inverse = true;
+
+	for (uint64_t ms = 0; ms < 1 << 15; ms++)
+		is_exact &= lw_block_birth(ms) == ms && lw_block_birth_ms((uint32_t)ms) == ms;
+	ok(is_exact, "births are exact to the millisecond for 32 s");
+	for (uint32_t birth = 0; birth <= lw_block_birth(UINT64_MAX); birth++) {
+		uint64_t ms = lw_block_birth_ms(birth);
+
+		is_rising &= !birth || ms > before;
+		is_inverse &= lw_block_birth(ms) == birth && (!birth || lw_block_birth(ms - 1) == birth - 1);
+		/* the last millisecond that is written like this one is at most 1 part in 16384 later */
+		is_near &= !birth || ms - 1 - before <= before / 16384;
+		before = ms;
+	}
+	ok(is_rising, "later births are larger numbers");
+	ok(is_inverse, "no number is left out or used twice");
+	ok(is_near, "a birth is known to 1 part in 16384");
+	ok(lw_block_birth(UINT64_MAX) < 1 << LW_BLOCK_BIRTH_BITS, "any time fits");
+}
+
+int main(void)
+{
+	test_random(5);
+	test_random(4);
+	test_edges(5);
+	test_edges(4);
+	test_neighbours();
+	test_forks();
+	test_birth();
+	return done();
+}
