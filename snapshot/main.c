@@ -22,6 +22,7 @@
 #include "snapshot/model/decode.h"
 #include "snapshot/report/deliver.h"
 #include "snapshot/report/format.h"
+#include "snapshot/model/verdict.h"
 #include "snapshot/report/output.h"
 #include "snapshot/source/source.h"
 
@@ -85,6 +86,12 @@ static struct model *read_model(const struct command *command, bool *is_gone)
 }
 
 /* ---- judging ---- */
+
+/* Its frames are not shown unless full_stacks asks for them. */
+static bool is_library_of_the_system(const char *path)
+{
+	return verdict_owner(path) != VERDICT_USER;
+}
 
 static const char *state_of(const struct command *command, const struct model *model, bool is_gone)
 {
@@ -229,6 +236,8 @@ static int run_report(const struct command *command)
 		(void)fclose(memory);
 		report.symbols =
 			alloc_check(symbols_new(root_of(report.model, report.state, root)));
+		if (!options.full_stacks)
+			symbols_skip_debug(report.symbols, is_library_of_the_system);
 		report_judge(&report);
 		if (command->is_report)
 			deliver_reports(&report, complaints, command->stderr_fd);

@@ -20,12 +20,9 @@ bool lw_blocks_init(uint32_t granule_shift)
 	lw_hot.granule_shift = granule_shift;
 	lw_hot.epoch_bits = 0;
 	used_epochs = 1;
-	for (unsigned i = 0; i < LW_ARRAY_LENGTH(lw_hot.roots); i++) {
-		lw_hot.roots[i] = lw_mem_map(sizeof(uint64_t *) << LW_ROOT_BITS, "leakwatch blocks");
-		if (!lw_hot.roots[i])
-			return false;
-	}
-	return true;
+	lw_hot.roots[0] = lw_mem_map(2 * (sizeof(uint64_t *) << LW_ROOT_BITS), "leakwatch blocks");
+	lw_hot.roots[1] = lw_hot.roots[0] + ((size_t)1 << LW_ROOT_BITS);
+	return lw_hot.roots[0] != NULL;
 }
 
 LW_COLD uint64_t *lw_blocks_add_leaf(uintptr_t address)

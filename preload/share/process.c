@@ -4,6 +4,8 @@
 
 #include <elf.h>
 #include <string.h>
+#include <sys/ipc.h>
+#include <sys/shm.h>
 
 #include "preload/base/sys.h"
 
@@ -56,17 +58,23 @@ unsigned long lw_process_aux(unsigned long type)
 	return 0;
 }
 
-static uint32_t read_file(const char *path, char *out, size_t out_bytes)
+/* The arguments, each with its NUL, as many as fit: they lie one after another on the stack. */
+static uint32_t copy_arguments(char *out, size_t out_bytes)
 {
-	int fd = lw_sys_open(path, O_RDONLY);
+	const uintptr_t *top = __libc_stack_end;
 	size_t used = 0;
-	long got;
 
-	if (fd < 0)
+	if (!find_environment())
 		return 0;
-	while (used + 1 < out_bytes && (got = lw_sys_read(fd, out + used, out_bytes - 1 - used)) > 0)
-		used += (size_t)got;
-	lw_sys_close(fd);
+	for (uintptr_t i = 0; i < top[0]; i++) {
+		const char *argument = (const char *)top[1 + i];
+		size_t bytes = strnlen(argument, out_bytes) + 1;
+
+		if (bytes > out_bytes - used)
+			break;
+		memcpy(out + used, argument, bytes);
+		used += bytes;
+	}
 	return (uint32_t)used;
 }
 
@@ -111,24 +119,38 @@ void lw_process_describe(struct lw_region_header *header)
 	bytes = lw_syscall(SYS_readlink, "/proc/self/exe", header->exe, sizeof(header->exe) - 1);
 	header->exe_bytes = bytes > 0 ? (uint32_t)bytes : copy_exec_name(header->exe, sizeof(header->exe));
 	header->exe[header->exe_bytes] = 0;
-	header->cmdline_bytes =
-			read_file("/proc/self/cmdline", header->cmdline, sizeof(header->cmdline));
+	header->cmdline_bytes = copy_arguments(header->cmdline, sizeof(header->cmdline));
 	describe_stderr(header);
 }
 
-/* The header of a running, watched process, or of the one an exec replaced; *flags are its flags. */
-static bool find_watched(int32_t pid, uint64_t start_ticks, uint32_t *flags)
+/*
+ * The flags of the region of a watched process, or of the image that an exec of ours replaced. It is
+ * taken for that process's when the process made it (shm_cpid) and it is still mapped by somebody or
+ * our own: one look-up and no reading of /proc, since every process that starts comes by here.
+ */
+static bool find_watched(int32_t pid, uint32_t *flags)
 {
 	const struct lw_region_header *region;
+	struct shmid_ds segment;
 	const char *why;
 	uint64_t bytes;
 	int shmid;
 
-	if (lw_region_attach(pid, start_ticks, &region, &bytes, &shmid, &why))
-		return false;
-	*flags = region->flags;
-	lw_region_detach(region);
-	return true;
+	for (unsigned attempt = 0; attempt < LW_REGION_KEYS; attempt++) {
+		shmid = (int)lw_syscall(SYS_shmget, lw_region_key(pid, attempt), 0, 0);
+		if (shmid < 0)
+			return false;
+		if (lw_syscall(SYS_shmctl, shmid, IPC_STAT, &segment) < 0 || segment.shm_cpid != pid ||
+				(!segment.shm_nattch && pid != lw_sys_getpid()) ||
+				lw_region_attach_id(shmid, &region, &bytes, &why))
+			continue;
+		*flags = region->flags;
+		bytes = (uint64_t)(region->pid == pid);
+		lw_region_detach(region);
+		if (bytes)
+			return true;
+	}
+	return false;
 }
 
 bool lw_process_has_watched_parent(const struct lw_region_header *header)
@@ -138,16 +160,14 @@ bool lw_process_has_watched_parent(const struct lw_region_header *header)
 	uint32_t flags;
 
 	/* exec keeps the pid: the image before us knew what it was */
-	if (find_watched(header->pid, header->start_ticks, &flags))
+	if (find_watched(header->pid, &flags))
 		return !(flags & LW_REGION_ROOT);
 	for (unsigned i = 0; i < MAX_ANCESTORS && pid > 1; i++, pid = next) {
-		if (!lw_region_proc_stat(pid, &start_ticks, &next)) {
-			start_ticks = 0;
-			next = 0;
-		}
-		if (find_watched(pid, start_ticks, &flags))
+		if (find_watched(pid, &flags))
 			return true;
+		if (!lw_region_proc_stat(pid, &start_ticks, &next))
+			break;
 	}
 	/* a parent that is gone already leaves us its session */
-	return leader > 0 && leader != header->pid && find_watched(leader, 0, &flags);
+	return leader > 0 && leader != header->pid && find_watched(leader, &flags);
 }
