@@ -13,7 +13,7 @@ static void print_text(const char *text, bool is_man)
 {
 	for (; *text; text++) {
 		if (*text == '|')
-			fputs(is_man ? " \\fR|\\fP " : ", ", stdout);
+			fputs(is_man ? "|" : ", ", stdout);
 		else if (is_man && *text == '\\')
 			fputs("\\e", stdout);
 		else if (is_man && *text == '-')
@@ -55,7 +55,7 @@ static void print_markdown(const struct lw_option_spec *spec)
 
 static void print_man(const struct lw_option_spec *spec)
 {
-	printf(".TP\n.BR %s = \\fR(", spec->name);
+	printf(".TP\n\\fB%s\\fR=(", spec->name);
 	print_values(spec, true);
 	if (spec->fallback[0])
 		printf("; default %s", spec->fallback);
