@@ -82,7 +82,7 @@ rm -f json/*
 for ((i = 0; i < 60; i++)); do
 	env LD_PRELOAD="$library" LEAKWATCH_OPTIONS="json=$work/json/%p.json" \
 		"$victims/victim-killed" abort </dev/null >/dev/null
-	[ $((i % 3)) -ne 0 ] || kill -KILL $(cleaners) 2>/dev/null
+	[ $((i % 3)) -ne 0 ] || cleaners | xargs -r kill -KILL 2>/dev/null
 done 2>/dev/null
 env LD_PRELOAD="$library" /bin/true
 are_sixty() { echo "$(find json -name '*.json' | wc -l) reports"; [ "$(find json -name '*.json' | wc -l)" -eq 60 ]; }

@@ -91,6 +91,7 @@ let_go
 nothing_left
 
 # a short shell script: one cleaner for all, nothing left, nothing said
+# shellcheck disable=SC2016 # for the shell that is run
 script='i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i + 1)); done'
 env LD_PRELOAD="$library" LEAKWATCH_OPTIONS=report=never sh -c "$script" >out 2>&1
 ok 'two hundred processes say nothing' is_empty out
