@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What LeakWatch costs: whole programs, with it, without a tool, and with other tools.
 
-usage: run.py BUILD-FOLDER [--tools none,leakwatch,...] [--work NAME,...] [--rounds 5] [--json FILE]
+usage: run.py BUILD-FOLDER [--tools none,leakwatch,...] [--work 'NAME;...'] [--rounds 5] [--json FILE]
 In each round every tool runs every program once, so that a change in the machine's speed meets all alike.
 Printed are medians of the ratios to the run without a tool in the same round: CPU time, wall time and
 peak memory (of the program itself); where a program counts by itself, nanoseconds a malloc/free pair.
@@ -17,7 +17,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 LIBRARIES = '/usr/lib/x86_64-linux-gnu'
 LIMIT_S = 300
@@ -146,25 +145,22 @@ def tools(build, folder):
     }
 
 
-def run_once(command, tool, folder):
-    """CPU s, wall s, peak KiB, status, nanoseconds a pair or None; of the process that was started and its children"""
+def run_once(command, tool, build, folder):
+    """CPU s and wall s with all children, peak KiB of the biggest process, status, nanoseconds a pair or None"""
     more, before, _ = tool
     env = {k: v for k, v in os.environ.items() if k not in ('LD_PRELOAD', 'LEAKWATCH_OPTIONS', 'DEBUGINFOD_URLS')}
     os.makedirs(folder + '/out', exist_ok=True)
     out = open(folder + '/stdout', 'w+b')
     settings = ['PYTHONMALLOC=malloc'] + [f'{k}={v}' for k, v in more.items()]
-    began = time.monotonic()
-    # env sets the preload for the program alone and becomes it
-    process = subprocess.Popen(['timeout', '--foreground', str(LIMIT_S), 'env', *settings, *before, *command],
-                               env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    wall = time.monotonic() - began
+    subprocess.run([build + '/test/bench/bench-start', folder + '/usage', str(LIMIT_S), *settings, '--', *before, *command],
+                   env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL, check=True)
+    with open(folder + '/usage') as file:
+        cpu, wall, peak, status = file.read().split()
     out.seek(0)
     pair = re.search(rb'ns_per_pair ([0-9.]+)', out.read())
     out.close()
     shutil.rmtree(folder + '/out', ignore_errors=True)
-    return usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss, process.returncode, pair and float(pair[1])
+    return float(cpu), float(wall), int(peak), int(status), pair and float(pair[1])
 
 
 def ratios(runs, base):
@@ -174,11 +170,11 @@ def ratios(runs, base):
     return three + [statistics.median(pairs) if pairs else None]
 
 
-def measure(name, command, table, rounds, folder):
+def measure(name, command, table, rounds, build, folder):
     runs = {tool: [] for tool in table}
     for number in range(rounds + 1):
         for tool, how in table.items():
-            result = run_once(command, how, folder)
+            result = run_once(command, how, build, folder)
             if number:  # the first round warms up
                 runs[tool].append(result)
     base = runs['none']
@@ -204,7 +200,7 @@ def main():
     parser = argparse.ArgumentParser(description='see the head of this file')
     parser.add_argument('build')
     parser.add_argument('--tools', default='leakwatch,leakwatch depth=1')
-    parser.add_argument('--work')
+    parser.add_argument('--work', help='names with semicolons between')
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--json')
     args = parser.parse_args()
@@ -220,12 +216,12 @@ def main():
                 chosen[tool] = known[tool]
         result = {}
         for name, command in workloads(build, folder).items():
-            if args.work and name.split(',')[0] not in args.work.split(',') and name not in args.work.split(','):
+            if args.work and name not in args.work.split(';'):
                 continue
             if not shutil.which(command[0]):
                 print(f'{name} is left out: {command[0]} is not there')
                 continue
-            result[name] = measure(name, command, chosen, args.rounds, folder)
+            result[name] = measure(name, command, chosen, args.rounds, build, folder)
         if args.json:
             with open(args.json, 'w') as file:
                 json.dump(result, file, indent=1)
