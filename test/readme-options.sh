@@ -3,7 +3,7 @@
 # The tables of options in README.md and the man page are those of the program's own table.
 # usage: readme-options.sh OPTIONS-TABLE SOURCE-FOLDER [--write]; speaks TAP. --write puts them there.
 set -u
-table=$1
+table=$(realpath "$1") # before the folder is changed
 cd "$2" || exit 1
 write=${3:-}
 work=$(mktemp -d)

@@ -8,7 +8,7 @@
 #include "preload/base/mem.h"
 #include "preload/unwind/modules.h"
 
-enum { FIRST_INDEX_BITS = 12 };
+enum { FIRST_INDEX_BITS = 8 };
 
 struct index {
 	uint32_t bits;

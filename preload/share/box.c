@@ -118,7 +118,8 @@ static struct lw_region_header *map_region(
 /* Copies what was prepared beside the region, and fills what every new region starts with. */
 static void fill(struct lw_region_header *region, const struct lw_region_header *mine, int shmid)
 {
-	*region = *mine;
+	/* not the texts at its end: they are written in place, as far as they go */
+	memcpy(region, mine, offsetof(struct lw_region_header, exe));
 	region->magic = LW_REGION_MAGIC;
 	region->version = LW_REGION_VERSION;
 	region->header_bytes = sizeof(*region);
@@ -142,7 +143,7 @@ static void start_counting(struct lw_region_header *region)
 
 bool lw_box_create(const struct lw_options *settings, int *refusal)
 {
-	static struct lw_region_header mine; /* 20 KiB: too much for a small stack */
+	static struct lw_region_header mine; /* too much for a small stack */
 	struct lw_region_header *region = NULL;
 	uint32_t max_sites = settings->max_sites;
 	int shmid = -1;
@@ -162,6 +163,7 @@ bool lw_box_create(const struct lw_options *settings, int *refusal)
 	if (!region)
 		return false;
 	fill(region, &mine, shmid);
+	lw_process_name(region);
 	start_counting(region);
 	return true;
 }
@@ -196,7 +198,8 @@ bool lw_box_renew(void)
 	uint64_t bytes = parent->total_bytes;
 	int shmid, refusal;
 
-	mine = *parent;
+	/* geometry and settings stay; what counts starts from nothing */
+	memcpy(&mine, parent, offsetof(struct lw_region_header, state));
 	memset((char *)&mine + offsetof(struct lw_region_header, state), 0,
 			offsetof(struct lw_region_header, exe) - offsetof(struct lw_region_header, state));
 	lw_process_describe(&mine);
@@ -207,6 +210,9 @@ bool lw_box_renew(void)
 		return false;
 	}
 	fill(region, &mine, shmid);
+	lw_process_name(region);
+	memcpy(region->options, parent->options, parent->options_bytes);
+	memcpy(region->suppressions, parent->suppressions, parent->suppressions_bytes);
 	start_counting(region);
 	copy_records(region, parent);
 	/* move it over the parent's, so that every pointer into the region goes on to hold */

@@ -103,10 +103,23 @@ static void describe_stderr(struct lw_region_header *header)
 		header->flags |= LW_REGION_STDERR_TTY;
 }
 
+uint32_t lw_process_exe(char *out, size_t out_bytes)
+{
+	long bytes = lw_syscall(SYS_readlink, "/proc/self/exe", out, out_bytes - 1);
+	uint32_t used = bytes > 0 ? (uint32_t)bytes : copy_exec_name(out, out_bytes);
+
+	out[used] = 0;
+	return used;
+}
+
+void lw_process_name(struct lw_region_header *header)
+{
+	header->exe_bytes = lw_process_exe(header->exe, sizeof(header->exe));
+	header->cmdline_bytes = copy_arguments(header->cmdline, sizeof(header->cmdline));
+}
+
 void lw_process_describe(struct lw_region_header *header)
 {
-	long bytes;
-
 	header->pid = lw_sys_getpid();
 	header->ppid = (int32_t)lw_syscall(SYS_getppid, 0);
 	header->uid = (uint32_t)lw_syscall(SYS_geteuid, 0);
@@ -116,10 +129,6 @@ void lw_process_describe(struct lw_region_header *header)
 	header->flags = 0;
 	header->start_ticks = 0;
 	(void)lw_region_proc_stat(0, &header->start_ticks, &header->ppid);
-	bytes = lw_syscall(SYS_readlink, "/proc/self/exe", header->exe, sizeof(header->exe) - 1);
-	header->exe_bytes = bytes > 0 ? (uint32_t)bytes : copy_exec_name(header->exe, sizeof(header->exe));
-	header->exe[header->exe_bytes] = 0;
-	header->cmdline_bytes = copy_arguments(header->cmdline, sizeof(header->cmdline));
 	describe_stderr(header);
 }
 
