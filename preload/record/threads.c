@@ -2,13 +2,13 @@
 /*
  * threads.c - attaching threads to our tables and detaching them when they end; see threads.h.
  *
- * The end of a thread is learned from the destructor of one pthread key. Keys made early have small numbers, and setting
- * those allocates nothing. A destructor may run before others that still free memory, so the first
- * calls only put themselves off; the last round detaches, and what comes later uses row 0.
+ * The end of a thread is learned from the destructor of one pthread key. Keys made early have small
+ * numbers, and setting those allocates nothing. Other destructors may still free memory afterwards:
+ * that is counted in row 0. Putting ours off to the last round would save them a lock, but a thread
+ * whose first event comes in a destructor has too few rounds left, and would keep its row for ever.
  */
 #include "preload/record/threads.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -220,14 +220,10 @@ static void use_row(struct lw_thread *thread, uint32_t row)
 static void end_thread(void *value)
 {
 	struct lw_thread *thread = &lw_self;
-	uintptr_t round = (uintptr_t)value;
 
+	(void)value;
 	if (thread->gate != LW_GATE_OPEN || !lw_hot.active)
 		return;
-	if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
-		(void)pthread_setspecific(end_key, (void *)(round + 1));
-		return;
-	}
 	thread->gate = LW_GATE_BUSY;
 	lw_count_flush(thread);
 	if (thread->row) {
