@@ -42,6 +42,21 @@ LW_COLD uint64_t *lw_blocks_add_leaf(uintptr_t address)
 	return other;
 }
 
+LW_COLD bool lw_blocks_take_stale(uint64_t *at, struct lw_block *stale)
+{
+	uint64_t word = lw_load(at);
+
+	if (!(word & LW_BLOCK_PRESENT)) /* a size, never in the first word of a leaf */
+		word = lw_load(--at);
+	if (!(word & LW_BLOCK_PRESENT))
+		return false;
+	*stale = lw_block_unpack(at, word);
+	if ((word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG) == LW_BLOCK_BIG)
+		lw_store(&at[1], 0);
+	lw_store(at, 0);
+	return true;
+}
+
 /*
  * Pages of a mapping that were never touched would only be filled with zeros by looking. Which are
  * resident is asked in one call; where it is refused all count as resident.
@@ -136,4 +151,13 @@ void lw_blocks_fork_child(void)
 		;
 	used_epochs |= 1u << next;
 	lw_hot.epoch_bits = next;
+}
+
+void lw_blocks_disown(uintptr_t address)
+{
+	uint64_t *at = lw_block_word(address);
+	uint64_t parents = lw_hot.epoch_bits - 1; /* a child's bits are one above its parent's, or 1 */
+
+	if (lw_hot.epoch_bits && at)
+		set_epoch(&parents, address, at);
 }

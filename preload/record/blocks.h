@@ -64,11 +64,20 @@ uint64_t *lw_blocks_add_leaf(uintptr_t address);
 /* In a forked child: from now on all that is in the table is inherited. */
 void lw_blocks_fork_child(void);
 
+/* In a forked child: the block at this address, just inserted, is an inherited one put back. */
+void lw_blocks_disown(uintptr_t address);
+
+/*
+ * The word of a new block is in use: a release was not seen. Takes out the record that is there, or
+ * the big block before it whose size is kept there.
+ */
+bool lw_blocks_take_stale(uint64_t *at, struct lw_block *stale);
+
 /* Calls visit for every block in the table; blocks come and go meanwhile if threads run. */
 typedef void lw_blocks_visit_fn(void *context, uintptr_t address, const struct lw_block *block);
 void lw_blocks_visit(lw_blocks_visit_fn *visit, void *context);
 
-/* Time since the start in ms <-> 20 bits: exact to 1 ms up to 32 s, then to 1 part in 32768. */
+/* Time since the start in ms <-> 20 bits: exact to 1 ms up to 32 s, then to 1 part in 16384. */
 LW_INLINE uint32_t lw_block_birth(uint64_t ms)
 {
 	uint32_t shift;
@@ -141,9 +150,7 @@ LW_INLINE bool lw_blocks_insert(uintptr_t address, const struct lw_block *block,
 		at = lw_block_word(address);
 	}
 	old = lw_load(at);
-	*is_stale = LW_UNLIKELY(old & LW_BLOCK_PRESENT);
-	if (*is_stale)
-		*stale = lw_block_unpack(at, old);
+	*is_stale = LW_UNLIKELY(old) && lw_blocks_take_stale(at, stale);
 	word = LW_BLOCK_PRESENT | lw_block_half(address) << LW_BLOCK_HALF_AT |
 	       (uint64_t)block->family << LW_BLOCK_FAMILY_AT |
 	       (uint64_t)lw_hot.epoch_bits << LW_BLOCK_FORKS_AT |

@@ -32,7 +32,7 @@ static uint32_t mode = MODE_BEFORE;
 /* A forked child at its first event: one thread, a wiped hot page, the parent's region mapped. */
 static LW_COLD bool start_child(struct lw_thread *thread)
 {
-	bool is_new_thread = thread->gate == LW_GATE_NEW;
+	uint32_t gate = thread->gate;
 
 	thread->gate = LW_GATE_BUSY;
 	lw_lock_reset(&lw_sites_lock);
@@ -52,7 +52,7 @@ static LW_COLD bool start_child(struct lw_thread *thread)
 	lw_store(&lw_box->state, LW_STATE_RUNNING);
 	lw_store_release(&lw_hot.active, 1);
 	lw_child_started();
-	thread->gate = is_new_thread ? LW_GATE_NEW : LW_GATE_OPEN;
+	thread->gate = gate;
 	return true;
 }
 
@@ -165,17 +165,19 @@ static LW_COLD void replace(struct lw_thread *thread, const struct lw_block *sta
 		lw_count_free(thread, stale->site, stale->bytes);
 }
 
-static void insert(struct lw_thread *thread, const void *ptr, const struct lw_block *block)
+/* False: not recorded. It must not be counted then, since its release will not be. */
+LW_INLINE bool insert(struct lw_thread *thread, const void *ptr, const struct lw_block *block)
 {
 	struct lw_block stale;
 	bool is_stale;
 
-	if (LW_UNLIKELY(!lw_blocks_insert((uintptr_t)ptr, block, &is_stale, &stale)))
+	if (LW_UNLIKELY(!lw_blocks_insert((uintptr_t)ptr, block, &is_stale, &stale))) {
 		lw_box_drop(LW_DROP_BLOCKS);
-	else if (LW_UNLIKELY(is_stale))
+		return false;
+	}
+	if (LW_UNLIKELY(is_stale))
 		replace(thread, &stale);
-	else
-		return;
+	return true;
 }
 
 void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
@@ -195,8 +197,8 @@ void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const stru
 	block.birth = birth_now();
 	block.bytes = bytes;
 	block.family = lw_family_of(kind);
-	insert(thread, ptr, &block);
-	lw_count_alloc(thread, block.site, bytes);
+	if (LW_LIKELY(insert(thread, ptr, &block)))
+		lw_count_alloc(thread, block.site, bytes);
 	leave(thread);
 }
 
@@ -253,7 +255,8 @@ void lw_track_reattach(const void *ptr, const struct lw_block *block)
 
 	if (!enter(thread))
 		return;
-	insert(thread, ptr, block);
+	if (insert(thread, ptr, block) && LW_UNLIKELY(block->is_inherited))
+		lw_blocks_disown((uintptr_t)ptr);
 	leave(thread);
 }
 
