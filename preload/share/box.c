@@ -218,6 +218,8 @@ bool lw_box_renew(void)
 	/* move it over the parent's, so that every pointer into the region goes on to hold */
 	if (shmid >= 0) {
 		lw_box = map_segment(shmid, parent);
+		if (!lw_box)
+			(void)lw_syscall(SYS_shmctl, shmid, IPC_RMID, 0);
 		(void)lw_syscall(SYS_shmdt, region);
 	} else {
 		long at = lw_syscall(SYS_mremap, region, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, parent);
