@@ -210,7 +210,9 @@ bool lw_box_renew(void)
 		return false;
 	}
 	fill(region, &mine, shmid);
-	lw_process_name(region);
+	/* from the parent: servers write their titles over the arguments on the stack */
+	memcpy(region->exe, parent->exe, parent->exe_bytes);
+	memcpy(region->cmdline, parent->cmdline, parent->cmdline_bytes);
 	memcpy(region->options, parent->options, parent->options_bytes);
 	memcpy(region->suppressions, parent->suppressions, parent->suppressions_bytes);
 	start_counting(region);

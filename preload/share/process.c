@@ -23,21 +23,14 @@ static const char *const *find_environment(void)
 	return (const char *const *)(top + 1 + argc + 1);
 }
 
-const char *lw_process_env_at(size_t i)
-{
-	const char *const *env = find_environment();
-
-	return env ? env[i] : NULL;
-}
-
 const char *lw_process_env(const char *name)
 {
+	const char *const *env = find_environment();
 	size_t bytes = strlen(name);
-	const char *entry;
 
-	for (size_t i = 0; (entry = lw_process_env_at(i)); i++) {
-		if (!strncmp(entry, name, bytes) && entry[bytes] == '=')
-			return entry + bytes + 1;
+	for (size_t i = 0; env && env[i]; i++) {
+		if (!strncmp(env[i], name, bytes) && env[i][bytes] == '=')
+			return env[i] + bytes + 1;
 	}
 	return NULL;
 }
@@ -68,10 +61,10 @@ static uint32_t copy_arguments(char *out, size_t out_bytes)
 		return 0;
 	for (uintptr_t i = 0; i < top[0]; i++) {
 		const char *argument = (const char *)top[1 + i];
-		size_t bytes = strnlen(argument, out_bytes) + 1;
+		size_t bytes = argument ? strnlen(argument, out_bytes) + 1 : 0;
 
-		if (bytes > out_bytes - used)
-			break;
+		if (!bytes || bytes > out_bytes - used)
+			break; /* a program that writes a title of its own over them leaves holes */
 		memcpy(out + used, argument, bytes);
 		used += bytes;
 	}

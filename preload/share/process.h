@@ -11,11 +11,8 @@
 #include "preload/base/base.h"
 #include "preload/share/region.h"
 
-/* The value of an environment variable at the start, or NULL. */
+/* The value of an environment variable at the start, or NULL. Asked early: programs may write there. */
 const char *lw_process_env(const char *name);
-
-/* Entry i of the environment as it was at the start, NULL past the last. */
-const char *lw_process_env_at(size_t i);
 
 /* An entry of the auxiliary vector; 0 if absent. */
 unsigned long lw_process_aux(unsigned long type);
