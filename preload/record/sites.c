@@ -157,7 +157,7 @@ static void judge_locked(void) LW_HOLDS(lw_sites_lock)
 		bool is_dead = false;
 
 		for (uint32_t i = 0; i < site->nr_frames && !is_dead; i++)
-			is_dead = modules[i] != LW_NO_MODULE && lw_box_module(modules[i])->is_unloaded;
+			is_dead = modules[i] != LW_NO_MODULE && lw_load(&lw_box_module(modules[i])->is_unloaded);
 		lw_store(&site->flags, (uint8_t)(is_dead ? site->flags | LW_SITE_DEAD
 							 : site->flags & ~LW_SITE_DEAD));
 	}
