@@ -159,11 +159,12 @@ __attribute__((noinline)) static void probe(void)
 		tell("libc", &stack, &theirs);
 	}
 #ifdef LW_HAS_LIBUNWIND
-	trace_by_libunwind(&theirs);
-	keep_from(&theirs, frame.pc);
-	if (is_chain_for_libunwind() && !is_equal(&stack, &theirs)) {
-		seen.nr_unlike_libunwind++;
-		tell("libunwind", &stack, &theirs);
+	if (is_chain_for_libunwind()) {
+		trace_by_libunwind(&theirs);
+		keep_from(&theirs, frame.pc);
+		seen.nr_unlike_libunwind += !is_equal(&stack, &theirs);
+		if (seen.nr_unlike_libunwind)
+			tell("libunwind", &stack, &theirs);
 	}
 #endif
 	memset(&memos, 0, sizeof(memos));

@@ -257,7 +257,7 @@ static void be_late(void *value)
 {
 	uintptr_t round = (uintptr_t)value >> 32, number = (uintptr_t)value & UINT32_MAX;
 
-	if (round >= late_first_round)
+	if (round >= lw_load(&late_first_round))
 		churn((uint32_t)number % NR_THREADS * NR_OWN, 8);
 	(void)pthread_setspecific(late_key, (void *)((round + 1) << 32 | number));
 }
@@ -265,21 +265,21 @@ static void be_late(void *value)
 static void *end_late(void *number)
 {
 	(void)pthread_setspecific(late_key, (void *)(UINT64_C(1) << 32 | (uintptr_t)number));
-	if (!late_first_round)
+	if (!lw_load(&late_first_round))
 		churn((uint32_t)(uintptr_t)number % NR_THREADS * NR_OWN, 8);
 	return NULL;
 }
 
-static void test_late(void)
+__attribute__((unused)) static void test_late(void)
 {
 	uint64_t bytes;
 
 	(void)pthread_key_create(&late_key, be_late);
 	run(40, end_late);
 	check_truth("events in destructors of keys");
-	late_first_round = 1;
+	lw_store(&late_first_round, 1);
 	run(40, end_late);
-	late_first_round = 3;
+	lw_store(&late_first_round, 3);
 	run(40, end_late);
 	check_truth("first events in destructors of keys");
 	bytes = lw_mem_used_bytes();
@@ -296,7 +296,11 @@ int main(void)
 	tables_start();
 	test_threads();
 	test_short_threads();
+#ifdef __SANITIZE_THREAD__
+	ok(true, "destructors of keys # SKIP ThreadSanitizer ends a thread before they run");
+#else
 	test_late();
+#endif
 	is_u64(lw_box->dropped[LW_DROP_COUNTERS] + lw_box->dropped[LW_DROP_BLOCKS] +
 			lw_box->dropped[LW_DROP_STALE], 0, "nothing was dropped");
 	is_u64(lw_box->nr_events, 0, "and no release was wrong");

@@ -237,7 +237,7 @@ static void *run_late(void *unused)
 	return unused;
 }
 
-static void test_late_fork(void)
+__attribute__((unused)) static void test_late_fork(void)
 {
 	pthread_t thread;
 
@@ -272,7 +272,11 @@ int main(void)
 	test_stale();
 	test_refused();
 	test_forked();
+#ifdef __SANITIZE_THREAD__
+	ok(true, "destructors of keys # SKIP ThreadSanitizer ends a thread before they run");
+#else
 	test_late_fork();
+#endif
 	test_peak();
 	return done();
 }
