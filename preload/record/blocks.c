@@ -99,12 +99,15 @@ static void visit_words(visit_word_fn *visit, void *context)
 
 		find_resident(root, LW_ARRAY_LENGTH(resident), resident);
 		for (uintptr_t i = 0; i < (uintptr_t)1 << LW_ROOT_BITS; i++) {
+			uint64_t *leaf;
+
 			if (i % PAGE_WORDS == 0 && !(resident[i / PAGE_WORDS] & 1)) {
 				i += PAGE_WORDS - 1;
 				continue;
 			}
-			if (lw_load(&root[i]))
-				visit_leaf(root[i], (i << LW_LEAF_BITS) + table * 8, visit, context);
+			leaf = lw_load_acquire(&root[i]);
+			if (leaf)
+				visit_leaf(leaf, (i << LW_LEAF_BITS) + table * 8, visit, context);
 		}
 	}
 }
