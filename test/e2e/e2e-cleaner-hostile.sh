@@ -65,7 +65,7 @@ for id in "${segments[@]}"; do ipcrm -m "$id"; done
 objects >objects.before
 
 # semaphores of somebody else under our first key: the next one is taken
-key_of_door() { awk 'NR > 1 && $4 == 2 { print $1 }' /proc/sysvipc/sem; }
+key_of_door() { awk 'NR > 1 && $4 == 3 { print $1 }' /proc/sysvipc/sem; }
 start "$victims/victim-killed" pause
 within 2 has_cleaners 1
 key=$(key_of_door)
@@ -84,7 +84,7 @@ make_set() { # NR VALUE: under our key, with this value in all of them
 		print(semid)
 	PYTHON
 }
-for set in '1 0' '2 1' '2 30000' '5 0'; do
+for set in '1 0' '3 1' '3 30000' '5 0'; do
 	# shellcheck disable=SC2086 # two words
 	semid=$(make_set $set)
 	objects >objects.before
@@ -94,21 +94,25 @@ for set in '1 0' '2 1' '2 30000' '5 0'; do
 	ipcrm -s "$semid"
 	objects >objects.before
 done
-# one that looks like a locked door: not waited for without end
-semid=$(make_set 2 0)
-python3 - "$semid" <<-'PYTHON'
-	import ctypes, sys
-	ctypes.CDLL(None).semctl(int(sys.argv[1]), 0, 16, 1)
-PYTHON
-objects >objects.before
-rm -f json/*
-start "$victims/victim-killed" pause
-kill -KILL "$pid"
-reap
-let_go
-ok 'reported, with a door that nobody opens' within 6 is_reported "$pid"
-nothing_left
-ipcrm -s "$semid"
+# sets that look like a door which is just being made, or locked: not waited for without end
+for values in '0 0 0' '1 0 19457'; do
+	semid=$(make_set 3 0)
+	python3 - "$semid" $values <<-'PYTHON'
+		import ctypes, sys
+		for i in range(3):
+		    ctypes.CDLL(None).semctl(int(sys.argv[1]), i, 16, int(sys.argv[2 + i]))
+	PYTHON
+	objects >objects.before
+	rm -f json/*
+	start "$victims/victim-killed" pause
+	kill -KILL "$pid"
+	reap
+	let_go
+	ok "reported, with $values at our key" within 6 is_reported "$pid"
+	nothing_left
+	ok 'which is left alone' awk -v id="$semid" '$2 == id { f = 1 } END { exit !f }' /proc/sysvipc/sem
+	ipcrm -s "$semid"
+done
 objects >objects.before
 
 # no cleaner is to be had: nothing is left all the same

@@ -96,7 +96,7 @@ nothing_left
 # its semaphores are removed: it makes new ones, or leaves the place to another
 start "$victims/victim-killed" pause
 within 2 has_cleaners 1
-ipcrm -s "$(awk 'NR > 1 && $4 == 2 { print $2 }' /proc/sysvipc/sem)" 2>/dev/null
+ipcrm -s "$(awk 'NR > 1 && $4 == 3 { print $2 }' /proc/sysvipc/sem)" 2>/dev/null
 env LD_PRELOAD="$library" /bin/true
 ok 'one cleaner again' within 2 has_cleaners 1
 kill -KILL "$pid"
