@@ -82,6 +82,23 @@ ok 'and rightly' has_losses
 let_go
 nothing_left 'nothing is left, though the child lives'
 
+# killed in the middle of its own report
+mkdir programs
+cat >programs/leakwatch-snapshot <<-SCRIPT
+	#!/bin/sh
+	echo "\$*" >>$work/runs
+	case "\$*" in *--state=exit*) exec sleep 3 ;; esac
+SCRIPT
+chmod +x programs/leakwatch-snapshot
+ln -s "$cleaner" programs/
+OPTIONS="programs=$work/programs" start "$victims/victim-killed" exit
+let_go
+ok 'its report has begun' within 2 grep -q state=exit runs
+kill -KILL "$pid"
+reap
+ok 'the cleaner begins another' within 2 grep -q state=killed runs
+nothing_left
+
 # text to log_path; a run that asked for nothing starts no reporter
 OPTIONS="log_path=$work/log" start "$victims/victim-killed" pause
 kill -KILL "$pid"
