@@ -97,6 +97,7 @@ done
 # sets that look like a door which is just being made, or locked: not waited for without end
 for values in '0 0 0' '1 0 19457'; do
 	semid=$(make_set 3 0)
+	# shellcheck disable=SC2086 # three words
 	python3 - "$semid" $values <<-'PYTHON'
 		import ctypes, sys
 		for i in range(3):
@@ -110,6 +111,7 @@ for values in '0 0 0' '1 0 19457'; do
 	let_go
 	ok "reported, with $values at our key" within 6 is_reported "$pid"
 	nothing_left
+	# shellcheck disable=SC2016 # for awk
 	ok 'which is left alone' awk -v id="$semid" '$2 == id { f = 1 } END { exit !f }' /proc/sysvipc/sem
 	ipcrm -s "$semid"
 done
