@@ -10,9 +10,9 @@ enum { GROWTH_BITS = 4 };
 /* A pc has 47 bits: those that do not choose the set and the rule fill an entry. */
 _Static_assert(47 - LW_RULE_FIRST_BITS + LW_RULE_BITS <= 64, "tag and rule are one word");
 
-__extension__ static struct {
-	struct lw_rule_table table; /* its sets are those below */
-	uint64_t sets[1 << LW_RULE_FIRST_BITS][LW_RULE_WAYS];
+static union {
+	struct lw_rule_table table;
+	char room[sizeof(struct lw_rule_table) + sizeof(uint64_t[LW_RULE_WAYS]) * (1 << LW_RULE_FIRST_BITS)];
 } first __attribute__((aligned(LW_CACHE_LINE))) = { .table = { .bits = LW_RULE_FIRST_BITS } };
 
 struct lw_rule_table *lw_rules = &first.table;
@@ -29,8 +29,9 @@ static void grow(struct lw_rule_table *table)
 	struct lw_rule_table *larger;
 	size_t bytes;
 
-	lw_bump(&table->nr_thrown_out, 1);
-	if (lw_load(&table->nr_thrown_out) != nr_sets(table) / 2 || bits > LW_RULE_LAST_BITS)
+	/* each number is one thread's, so that exactly one grows the table */
+	if (__atomic_add_fetch(&table->nr_thrown_out, 1, __ATOMIC_RELAXED) != nr_sets(table) / 2 ||
+			bits > LW_RULE_LAST_BITS)
 		return;
 	bytes = sizeof(*larger) + (sizeof(larger->sets[0]) << bits);
 	larger = lw_mem_map(bytes, "leakwatch rules");

@@ -21,7 +21,7 @@ enum { LW_RULE_WAYS = 2, LW_RULE_FIRST_BITS = 7, LW_RULE_LAST_BITS = 15 };
 /* log2 of the number of sets, and the sets: never moved or given back, a reader may be in it. */
 struct lw_rule_table {
 	uint32_t bits;
-	uint32_t nr_thrown_out; /* rules that had to go for others; about */
+	uint32_t nr_thrown_out; /* rules that had to go for others */
 	uint64_t sets[][LW_RULE_WAYS]; /* relaxed: an entry publishes nothing but itself */
 };
 
