@@ -114,7 +114,7 @@ static bool is_open(void)
 }
 
 /* After an event: tables there, and those of this process. Then the lock is held. */
-static bool begin(bool was_open)
+static bool begin(bool was_open) LW_TRY_ACQUIRE(true, lock) LW_NO_LOCK_CHECK
 {
 	if (!was_open || !lw_track_is_on() || !lw_box || !lw_load(&lw_hot.active))
 		return false;
