@@ -32,7 +32,7 @@ _Static_assert(LW_BUILD_ID_BYTES == sizeof(((struct lw_wire_module *)0)->build_i
 struct dump {
 	const struct lw_region_header *region;
 	uint64_t region_bytes;
-	struct lw_area modules, sites, rows, chunks, events, hints, pool; /* copies */
+	struct lw_area modules, sites, rows, chunks, events, hints, pool, scans; /* copies */
 	uint32_t nr_modules, nr_sites, nr_rows, nr_hints, nr_events;
 	struct lw_wire_bye sent;
 	lw_emit_sink_fn *sink;
@@ -334,6 +334,74 @@ static bool emit_sites(struct dump *d)
 	return true;
 }
 
+/* What the last scan found at a site; false: nothing, or it cannot be read. */
+static bool read_scan(const struct dump *d, uint32_t site, struct lw_scan_site *found)
+{
+	const struct lw_scan_site *live = at(d->region, d->region_bytes, &d->scans, site, sizeof(*live));
+
+	if (!live)
+		return false;
+	memcpy(found, live, sizeof(*found));
+	return found->lost_blocks || found->indirect_blocks || found->dragged_blocks;
+}
+
+static bool emit_scan_site(struct dump *d, uint32_t site)
+{
+	struct lw_wire_scan_site *record = begin(d, LW_WIRE_SCAN_SITE, sizeof(*record));
+	struct lw_scan_site found;
+
+	if (!read_scan(d, site, &found))
+		return true;
+	record->site = site;
+	record->lost_bytes = found.lost_bytes;
+	record->lost_blocks = found.lost_blocks;
+	record->indirect_bytes = found.indirect_bytes;
+	record->indirect_blocks = found.indirect_blocks;
+	record->dragged_bytes = found.dragged_bytes;
+	record->dragged_blocks = found.dragged_blocks;
+	return finish(d, sizeof(*record));
+}
+
+static bool emit_scan_head(struct dump *d, uint32_t state)
+{
+	struct lw_wire_scan *record = begin(d, LW_WIRE_SCAN, sizeof(*record));
+	const struct lw_scan *scan = &d->region->scan;
+	uint64_t began_ns = lw_load(&scan->began_mono_ns), started_ns = d->region->started_mono_ns;
+
+	record->state = state;
+	record->why = lw_load(&scan->why);
+	record->flags = lw_load(&scan->flags);
+	record->nr_threads = lw_load(&scan->nr_threads);
+	record->began_ns = began_ns > started_ns ? began_ns - started_ns : 0;
+	record->took_ns = lw_load(&scan->took_ns);
+	record->pause_ns = lw_load(&scan->pause_ns);
+	record->live_blocks = lw_load(&scan->live_blocks);
+	record->live_bytes = lw_load(&scan->live_bytes);
+	record->swept_bytes = lw_load(&scan->swept_bytes);
+	record->used_bytes = lw_load(&scan->used_bytes);
+	return finish(d, sizeof(*record));
+}
+
+/*
+ * The scan is said last of its records: a reader that has them all knows that none was being written
+ * meanwhile. Else it is said to be running, and the sites' records mean nothing.
+ */
+static bool emit_scan(struct dump *d)
+{
+	const struct lw_scan *scan = &d->region->scan;
+	uint32_t seq = lw_load_acquire(&scan->seq), state = lw_load_acquire(&scan->state);
+
+	if (state == LW_SCAN_NONE)
+		return true;
+	for (uint32_t i = 0; i < d->nr_sites && seq && !(seq & 1); i++)
+		if (!emit_scan_site(d, i))
+			return false;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (seq & 1 || seq != lw_load(&scan->seq))
+		state = LW_SCAN_RUNNING;
+	return emit_scan_head(d, state);
+}
+
 static bool emit_events(struct dump *d)
 {
 	for (uint32_t i = 0; i < d->nr_events; i++) {
@@ -397,6 +465,7 @@ bool lw_emit_region(const struct lw_region_header *region, uint64_t region_bytes
 	d.events = region->events;
 	d.hints = region->hints;
 	d.pool = region->pool;
+	d.scans = region->scans;
 	/* what names before what is named: an event seen here names sites that are seen too */
 	d.nr_events = least(lw_load_acquire(&region->nr_events), d.events.max);
 	d.nr_sites = least(lw_load_acquire(&region->nr_sites), d.sites.max);
@@ -407,5 +476,5 @@ bool lw_emit_region(const struct lw_region_header *region, uint64_t region_bytes
 	d.sink = sink;
 	d.context = context;
 	return emit_hello(&d, now_mono_ns) && emit_texts(&d) && emit_modules(&d) &&
-	       emit_sites(&d) && emit_events(&d) && emit_totals(&d) && emit_bye(&d);
+	       emit_sites(&d) && emit_scan(&d) && emit_events(&d) && emit_totals(&d) && emit_bye(&d);
 }

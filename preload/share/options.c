@@ -46,6 +46,11 @@ static const struct lw_option_spec table[] = {
 		.help = "file for the text report, % as in json; stderr if empty or not writable"},
 	{CHOICE(report, "auto|always|never"), .fallback = "auto",
 		.help = "the text report: auto writes it only when there is something to say"},
+	{CHOICE(scan, "exit|never|live"), .fallback = "exit",
+		.help = "search at the end for memory nothing points to any more: exit does, "
+			"never does not, live only scans a running process when asked to"},
+	{CHOICE(show, "few|all"), .fallback = "few",
+		.help = "of the memory that is still pointed to, list the largest few sites or all"},
 	{NUMBER(exitcode, 0, 255), .fallback = "0",
 		.help = "exit status of a program that leaks; 0 leaves its own status alone"},
 	{STRING(follow), .fallback = "no",

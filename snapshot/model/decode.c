@@ -180,6 +180,40 @@ static bool take_event(struct model *model, const void *record, uint64_t bytes)
 	return true;
 }
 
+static bool take_scan(struct model *model, const void *record, uint64_t bytes)
+{
+	struct lw_wire_scan scan;
+
+	if (bytes < sizeof(scan))
+		return false;
+	memcpy(&scan, record, sizeof(scan));
+	if (scan.state >= LW_NR_SCAN_STATES)
+		return false;
+	model->scan = scan;
+	model->has_scan = true;
+	return true;
+}
+
+static bool take_scan_site(struct model *model, const void *record, uint64_t bytes)
+{
+	struct lw_wire_scan_site found;
+	struct model_site *to;
+
+	if (bytes < sizeof(found))
+		return false;
+	memcpy(&found, record, sizeof(found));
+	to = model_intern_site(model, found.site);
+	if (!to)
+		return false;
+	to->scan = (struct lw_scan_site){.lost_bytes = found.lost_bytes,
+		.lost_blocks = found.lost_blocks,
+		.indirect_bytes = found.indirect_bytes,
+		.indirect_blocks = found.indirect_blocks,
+		.dragged_bytes = found.dragged_bytes,
+		.dragged_blocks = found.dragged_blocks};
+	return true;
+}
+
 static bool take_totals(struct model *model, const void *record, uint64_t bytes)
 {
 	if (bytes < sizeof(model->totals))
@@ -207,6 +241,8 @@ static bool (*const takers[])(struct model *, const void *, uint64_t) = {
 	[LW_WIRE_EVENT] = take_event,
 	[LW_WIRE_TOTALS] = take_totals,
 	[LW_WIRE_BYE] = take_bye,
+	[LW_WIRE_SCAN] = take_scan,
+	[LW_WIRE_SCAN_SITE] = take_scan_site,
 };
 
 bool decode_record(void *context, const struct lw_wire_head *record)
@@ -224,7 +260,7 @@ bool decode_record(void *context, const struct lw_wire_head *record)
 			LW_WIRE_VERSION);
 		return false;
 	}
-	if (record->type > LW_WIRE_BYE)
+	if (record->type >= (int64_t)(sizeof(takers) / sizeof(takers[0])) || !takers[record->type])
 		decode->model->nr_unknown++;
 	else if (!takers[record->type](decode->model, record, record->bytes))
 		decode->model->nr_bad++;

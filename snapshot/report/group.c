@@ -68,9 +68,13 @@ static void add(struct group *group, const struct report_site *judged)
 	if (!group->first)
 		*group = (struct group){
 			.first = judged, .first_ms = UINT32_MAX, .oldest_ms = UINT32_MAX};
-	group->live.bytes += site->live_bytes;
-	group->live.blocks += site->live_blocks;
+	group->live.bytes += judged->live.bytes;
+	group->live.blocks += judged->live.blocks;
 	group->live.nr_sites++;
+	if (judged->verdict == VERDICT_LOST) {
+		group->dragged.bytes += site->scan.dragged_bytes;
+		group->dragged.blocks += site->scan.dragged_blocks;
+	}
 	group->alloc_bytes += site->count.alloc_bytes;
 	group->alloc_blocks += site->count.alloc_blocks;
 	group->kinds |= 1u << site->kind;

@@ -124,38 +124,44 @@ static void judge_site(
 	if (stack->nr_frames)
 		names.callee = callee_of(report, stack, frames);
 	judged->reason = verdict_runtime(&names, &judged->through);
-	judged->verdict = judged->reason ? VERDICT_RUNTIME : VERDICT_UNFREED;
-	if (verdict_is_leak(judged->verdict))
+	judged->verdict = judged->reason	       ? VERDICT_RUNTIME
+			  : model_is_scanned(report->model) ? VERDICT_REACHABLE
+							    : VERDICT_UNFREED;
+	if (judged->verdict != VERDICT_RUNTIME)
 		judged->rule = rule_for(report, stack);
 	free(frames);
 }
 
-static void add_sum(struct report_sum *sum, const struct model_site *site)
+static void add_sum(struct report_sum *sum, const struct report_site *judged)
 {
-	sum->bytes += site->live_bytes;
-	sum->blocks += site->live_blocks;
+	sum->bytes += judged->live.bytes;
+	sum->blocks += judged->live.blocks;
 	sum->nr_sites++;
 }
 
-static void add_to_rule(struct suppress_rule *rule, const struct model_site *site)
+static void add_to_rule(struct suppress_rule *rule, const struct report_site *judged)
 {
 	rule->nr_sites++;
-	rule->nr_blocks += site->live_blocks;
-	rule->nr_bytes += site->live_bytes;
+	rule->nr_blocks += judged->live.blocks;
+	rule->nr_bytes += judged->live.bytes;
 }
 
 static void count_site(struct report *report, const struct report_site *judged)
 {
-	const struct model_site *site = judged->site;
-
-	add_sum(&report->live, site);
+	add_sum(&report->live, judged);
 	if (judged->rule) {
-		add_sum(&report->suppressed, site);
-		add_to_rule(judged->rule, site);
+		add_sum(&report->suppressed, judged);
+		add_to_rule(judged->rule, judged);
+	} else if (judged->verdict == VERDICT_RUNTIME) {
+		add_sum(&report->runtime, judged);
 	} else if (!verdict_is_leak(judged->verdict)) {
-		add_sum(&report->runtime, site);
+		add_sum(&report->reachable, judged);
 	} else {
-		add_sum(&report->leaked, site);
+		add_sum(&report->leaked, judged);
+		if (judged->verdict == VERDICT_LOST)
+			add_sum(&report->lost, judged);
+		if (judged->verdict == VERDICT_INDIRECT)
+			add_sum(&report->indirect, judged);
 		report->nr_leak_sites++;
 	}
 }
@@ -170,10 +176,10 @@ static int compare_sites(const void *left, const void *right)
 
 	if (rank_a != rank_b)
 		return rank_a - rank_b;
-	if (a->site->live_bytes != b->site->live_bytes)
-		return a->site->live_bytes < b->site->live_bytes ? 1 : -1;
-	if (a->site->live_blocks != b->site->live_blocks)
-		return a->site->live_blocks < b->site->live_blocks ? 1 : -1;
+	if (a->live.bytes != b->live.bytes)
+		return a->live.bytes < b->live.bytes ? 1 : -1;
+	if (a->live.blocks != b->live.blocks)
+		return a->live.blocks < b->live.blocks ? 1 : -1;
 	return a->site->id < b->site->id ? -1 : a->site->id > b->site->id;
 }
 
@@ -218,6 +224,55 @@ static void count_totals(struct report *report)
 		report->peak_bytes = report->live.bytes;
 }
 
+static struct report_site *add_site(struct report *report, size_t *max_sites, const struct report_site *judged)
+{
+	report->sites = alloc_grow(report->sites, report->nr_sites, max_sites, sizeof(*report->sites));
+	report->sites[report->nr_sites] = *judged;
+	return &report->sites[report->nr_sites++];
+}
+
+static uint64_t take_off(uint64_t *from, uint64_t most)
+{
+	uint64_t taken = most < *from ? most : *from;
+
+	*from -= taken;
+	return taken;
+}
+
+/*
+ * A part of a site with a verdict of its own. The counters went on while a live process was scanned, so a
+ * part is never more than the whole.
+ */
+static void split_off(struct report *report, size_t *max_sites, struct report_site *whole,
+	enum verdict verdict, uint64_t bytes, uint64_t blocks)
+{
+	struct report_site part = *whole;
+
+	part.verdict = verdict;
+	part.live.blocks = take_off(&whole->live.blocks, blocks);
+	part.live.bytes = take_off(&whole->live.bytes, bytes);
+	if (!part.live.blocks)
+		return;
+	if (!whole->live.blocks) { /* what is left of a rounding belongs to the last part */
+		part.live.bytes += whole->live.bytes;
+		whole->live.bytes = 0;
+	}
+	count_site(report, add_site(report, max_sites, &part));
+}
+
+static void add_parts(struct report *report, size_t *max_sites, struct report_site *whole)
+{
+	const struct lw_scan_site *scan = &whole->site->scan;
+
+	if (model_is_scanned(report->model) && whole->verdict != VERDICT_RUNTIME) {
+		split_off(report, max_sites, whole, VERDICT_LOST, scan->lost_bytes, scan->lost_blocks);
+		split_off(report, max_sites, whole, VERDICT_INDIRECT, scan->indirect_bytes,
+			scan->indirect_blocks);
+	}
+	if (whole->live.blocks)
+		count_site(report, add_site(report, max_sites, whole));
+}
+
 void report_judge(struct report *report)
 {
 	struct model *model = report->model;
@@ -226,22 +281,29 @@ void report_judge(struct report *report)
 
 	introduce_modules(report);
 	for (size_t i = 0; i < model->nr_sites; i++) {
-		struct report_site *judged;
+		struct report_site judged = {.site = &model->sites[i],
+			.live = {model->sites[i].live_bytes, model->sites[i].live_blocks, 1}};
 
 		if (!model_is_held(model, i))
 			continue;
-		report->sites = alloc_grow(
-			report->sites, report->nr_sites, &max_sites, sizeof(*report->sites));
-		judged = &report->sites[report->nr_sites++];
-		*judged = (struct report_site){.site = &model->sites[i]};
-		report_stack(report, judged->site, &stack);
-		judge_site(report, &stack, judged);
-		count_site(report, judged);
+		report_stack(report, judged.site, &stack);
+		judge_site(report, &stack, &judged);
+		add_parts(report, &max_sites, &judged);
 	}
 	free(stack.frames);
 	if (report->nr_sites)
 		qsort(report->sites, report->nr_sites, sizeof(*report->sites), compare_sites);
 	count_totals(report);
+}
+
+size_t report_end_of_reachable(const struct report *report)
+{
+	size_t end = report->nr_leak_sites;
+
+	while (end < report->nr_sites && !report->sites[end].rule &&
+		report->sites[end].verdict != VERDICT_RUNTIME)
+		end++;
+	return end;
 }
 
 bool report_has_news(const struct report *report)

@@ -33,16 +33,18 @@ struct report_stack {
 	size_t first_user, end_user;
 };
 
+struct report_sum {
+	uint64_t bytes, blocks, nr_sites;
+};
+
+/* A site, or the part of one that a verdict is about: some of its blocks may be lost and others not. */
 struct report_site {
 	const struct model_site *site;
+	struct report_sum live; /* nr_sites 1 */
 	enum verdict verdict;
 	const char *reason;	    /* runtime: who keeps it; else NULL */
 	const char *through;	    /* libc function that allocated for its caller; NULL none */
 	struct suppress_rule *rule; /* that took it out; NULL none */
-};
-
-struct report_sum {
-	uint64_t bytes, blocks, nr_sites;
 };
 
 struct report {
@@ -55,10 +57,11 @@ struct report {
 	const char *missing; /* the records are not whole: what is missing; NULL nothing */
 	uint64_t began_ns;   /* CLOCK_MONOTONIC, when this program began to work */
 
-	struct report_site *sites; /* those that hold blocks: leaks worst first, then runtime, then
-				      suppressed */
+	struct report_site *sites; /* those that hold blocks: leaks worst first, then reachable, runtime,
+				      then suppressed */
 	size_t nr_sites, nr_leak_sites; /* the first nr_leak_sites count as leaks */
-	struct report_sum live, leaked, runtime, suppressed;
+	struct report_sum live, leaked, reachable, runtime, suppressed;
+	struct report_sum lost, indirect; /* of leaked */
 	uint64_t total_allocs, total_bytes, total_frees, nr_alloc_sites;
 	uint64_t nr_dropped, nr_mismatches, nr_errors, peak_bytes;
 	enum verdict_owner owners[LW_MAX_MODULES];
@@ -79,6 +82,9 @@ bool report_has_news(const struct report *report);
 uint64_t report_age_ms(const struct report *report, uint32_t at_ms);
 
 uint64_t report_now_ns(void);
+
+/* The first site behind those that are leaks or reachable. */
+size_t report_end_of_reachable(const struct report *report);
 
 /* The text report, colours or not. */
 void report_text(struct report *report, FILE *out, bool has_color);

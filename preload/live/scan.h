@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scan.h - which blocks does nothing point to any more? Asked of a snapshot, not of the running program.
+ *
+ * A raw clone copies the address space (copy on write), so the program stands still only for the
+ * time of the clone. The copy is the scanner: it reads its own memory, writes what it finds into the
+ * region, which both share, and ends. It is nobody's child that the program could wait for.
+ */
+#ifndef LW_LIVE_SCAN_H
+#define LW_LIVE_SCAN_H
+
+#include "preload/base/base.h"
+
+/*
+ * At the end of the process, in the thread that ends it, whose stack counts from sp up. Waits for the
+ * scanner, a bounded time. What came of it stands in lw_box->scan.
+ */
+void lw_scan_at_exit(uintptr_t sp);
+
+#endif

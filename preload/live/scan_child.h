@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scan_child.h - the scanner: what runs in the copy of the process.
+ *
+ * It has the memory of the process at one moment to itself, and nothing else of it: descriptors are closed,
+ * signals are blocked, the hot page was wiped by the kernel. Raw system calls and own mappings only.
+ */
+#ifndef LW_LIVE_SCAN_CHILD_H
+#define LW_LIVE_SCAN_CHILD_H
+
+#include "preload/base/base.h"
+#include "preload/base/hot.h"
+#include "preload/live/scan_stacks.h"
+
+enum { LW_SCAN_MAX_THREADS = 1024 };
+
+/* What the scanner is told; filled in before the clone. */
+struct lw_scan_plan {
+	struct lw_hot_values hot; /* the page is zero in the copy */
+	uintptr_t descriptor;	  /* of the thread that began the scan */
+	int32_t tid, pid;
+	uint32_t flags;		  /* LW_SCAN_* of region.h */
+	size_t nr_threads;	  /* with known stack pointers, the beginner among them */
+	struct lw_scan_thread threads[LW_SCAN_MAX_THREADS];
+};
+
+__attribute__((noreturn)) void lw_scan_child(const struct lw_scan_plan *plan);
+
+#endif
