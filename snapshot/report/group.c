@@ -68,8 +68,8 @@ static void add(struct group *group, const struct report_site *judged)
 	if (!group->first)
 		*group = (struct group){
 			.first = judged, .first_ms = UINT32_MAX, .oldest_ms = UINT32_MAX};
-	group->live.bytes += judged->live.bytes;
-	group->live.blocks += judged->live.blocks;
+	group->live.bytes += judged->bytes;
+	group->live.blocks += judged->blocks;
 	group->live.nr_sites++;
 	if (judged->verdict == VERDICT_LOST) {
 		group->dragged.bytes += site->scan.dragged_bytes;

@@ -201,8 +201,8 @@ static json_t *make_site(struct writer *w, const struct report_site *judged)
 	json_object_set_new(out, "verdict", string(verdict_name(judged->verdict)));
 	if (judged->reason)
 		json_object_set_new(out, "reason", string(judged->reason));
-	json_object_set_new(out, "bytes", integer(judged->live.bytes));
-	json_object_set_new(out, "blocks", integer(judged->live.blocks));
+	json_object_set_new(out, "bytes", integer(judged->bytes));
+	json_object_set_new(out, "blocks", integer(judged->blocks));
 	if (judged->verdict == VERDICT_LOST && site->scan.dragged_blocks) {
 		json_object_set_new(out, "dragged_bytes", integer(site->scan.dragged_bytes));
 		json_object_set_new(out, "dragged_blocks", integer(site->scan.dragged_blocks));
@@ -232,7 +232,7 @@ static json_t *make_sites(struct writer *w)
 	for (size_t i = 0; i < w->report->nr_sites; i++) {
 		const struct report_site *judged = &w->report->sites[i];
 
-		if (!judged->rule && judged->live.bytes >= w->report->options->min_bytes)
+		if (!judged->rule && judged->bytes >= w->report->options->min_bytes)
 			json_array_append_new(out, make_site(w, judged));
 	}
 	return out;

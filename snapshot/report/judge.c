@@ -134,16 +134,16 @@ static void judge_site(
 
 static void add_sum(struct report_sum *sum, const struct report_site *judged)
 {
-	sum->bytes += judged->live.bytes;
-	sum->blocks += judged->live.blocks;
+	sum->bytes += judged->bytes;
+	sum->blocks += judged->blocks;
 	sum->nr_sites++;
 }
 
 static void add_to_rule(struct suppress_rule *rule, const struct report_site *judged)
 {
 	rule->nr_sites++;
-	rule->nr_blocks += judged->live.blocks;
-	rule->nr_bytes += judged->live.bytes;
+	rule->nr_blocks += judged->blocks;
+	rule->nr_bytes += judged->bytes;
 }
 
 static void count_site(struct report *report, const struct report_site *judged)
@@ -176,10 +176,10 @@ static int compare_sites(const void *left, const void *right)
 
 	if (rank_a != rank_b)
 		return rank_a - rank_b;
-	if (a->live.bytes != b->live.bytes)
-		return a->live.bytes < b->live.bytes ? 1 : -1;
-	if (a->live.blocks != b->live.blocks)
-		return a->live.blocks < b->live.blocks ? 1 : -1;
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? 1 : -1;
+	if (a->blocks != b->blocks)
+		return a->blocks < b->blocks ? 1 : -1;
 	return a->site->id < b->site->id ? -1 : a->site->id > b->site->id;
 }
 
@@ -249,13 +249,13 @@ static void split_off(struct report *report, size_t *max_sites, struct report_si
 	struct report_site part = *whole;
 
 	part.verdict = verdict;
-	part.live.blocks = take_off(&whole->live.blocks, blocks);
-	part.live.bytes = take_off(&whole->live.bytes, bytes);
-	if (!part.live.blocks)
+	part.blocks = take_off(&whole->blocks, blocks);
+	part.bytes = take_off(&whole->bytes, bytes);
+	if (!part.blocks)
 		return;
-	if (!whole->live.blocks) { /* what is left of a rounding belongs to the last part */
-		part.live.bytes += whole->live.bytes;
-		whole->live.bytes = 0;
+	if (!whole->blocks) { /* what is left of a rounding belongs to the last part */
+		part.bytes += whole->bytes;
+		whole->bytes = 0;
 	}
 	count_site(report, add_site(report, max_sites, &part));
 }
@@ -269,7 +269,7 @@ static void add_parts(struct report *report, size_t *max_sites, struct report_si
 		split_off(report, max_sites, whole, VERDICT_INDIRECT, scan->indirect_bytes,
 			scan->indirect_blocks);
 	}
-	if (whole->live.blocks)
+	if (whole->blocks)
 		count_site(report, add_site(report, max_sites, whole));
 }
 
@@ -282,7 +282,8 @@ void report_judge(struct report *report)
 	introduce_modules(report);
 	for (size_t i = 0; i < model->nr_sites; i++) {
 		struct report_site judged = {.site = &model->sites[i],
-			.live = {model->sites[i].live_bytes, model->sites[i].live_blocks, 1}};
+			.bytes = model->sites[i].live_bytes,
+			.blocks = model->sites[i].live_blocks};
 
 		if (!model_is_held(model, i))
 			continue;

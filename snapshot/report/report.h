@@ -40,7 +40,7 @@ struct report_sum {
 /* A site, or the part of one that a verdict is about: some of its blocks may be lost and others not. */
 struct report_site {
 	const struct model_site *site;
-	struct report_sum live; /* nr_sites 1 */
+	uint64_t bytes, blocks; /* live */
 	enum verdict verdict;
 	const char *reason;	    /* runtime: who keeps it; else NULL */
 	const char *through;	    /* libc function that allocated for its caller; NULL none */
