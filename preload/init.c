@@ -22,6 +22,7 @@
 #include "preload/base/sys.h"
 #include "preload/live/cleaner.h"
 #include "preload/live/report.h"
+#include "preload/live/scan.h"
 #include "preload/live/spawn.h"
 #include "preload/record/blocks.h"
 #include "preload/record/sites.h"
@@ -167,6 +168,7 @@ static bool go_up(void)
 		lw_log("the program has its own malloc: only operator new is seen");
 	lw_spawn_init(options.programs);
 	lw_report_init(&options);
+	lw_scan_init();
 	lw_threads_init();
 	lw_hot.depth = options.depth;
 	lw_hot.chunks = (uint8_t *)lw_box + lw_box->chunks.off;

@@ -8,7 +8,9 @@
 #include "preload/live/scan.h"
 
 #include <errno.h>
+#include <link.h>
 
+#include "preload/base/real.h"
 #include "preload/base/sys.h"
 #include "preload/live/scan_child.h"
 #include "preload/share/box.h"
@@ -23,6 +25,39 @@ enum {
 };
 
 static struct lw_scan_plan plan;
+
+/* The thread-locals of the module whose malloc is the next in line. */
+static int find_locals(struct dl_phdr_info *module, size_t bytes, void *unused)
+{
+	uintptr_t malloc_at = (uintptr_t)lw_real.malloc;
+	bool is_allocator = false;
+	size_t size = 0;
+
+	(void)bytes;
+	(void)unused;
+	for (int i = 0; i < module->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &module->dlpi_phdr[i];
+		uintptr_t start = module->dlpi_addr + segment->p_vaddr;
+
+		if (segment->p_type == PT_LOAD && malloc_at - start < segment->p_memsz)
+			is_allocator = true;
+		if (segment->p_type == PT_TLS)
+			size = segment->p_memsz;
+	}
+	if (!is_allocator || !module->dlpi_name[0])
+		return is_allocator;
+	if (module->dlpi_tls_data && size) {
+		plan.locals_at = (intptr_t)((uintptr_t)module->dlpi_tls_data - lw_thread_pointer());
+		plan.locals_bytes = size;
+	}
+	return 1;
+}
+
+void lw_scan_init(void)
+{
+	if (!lw_real.is_glibc && !lw_real.is_overridden)
+		(void)dl_iterate_phdr(find_locals, NULL);
+}
 
 static void refuse(uint32_t why)
 {

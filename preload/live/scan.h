@@ -12,6 +12,12 @@
 #include "preload/base/base.h"
 
 /*
+ * At bring-up, where the loader may still be asked: what belongs to the allocator in line. Its variables hold
+ * addresses of blocks for its own purposes.
+ */
+void lw_scan_init(void);
+
+/*
  * At the end of the process, in the thread that ends it, whose stack counts from sp up. Waits for the
  * scanner, a bounded time. What came of it stands in lw_box->scan.
  */

@@ -155,7 +155,7 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	lw_blocks_visit(add_block, gather);
 	know_allocator(&gather->roots);
 	gather->roots.threads = (struct lw_scan_threads){ plan->threads, plan->nr_threads, plan->descriptor,
-		plan->tid, plan->pid };
+		plan->tid, plan->pid, plan->locals_at, plan->locals_bytes };
 	if (!lw_scan_index_sort(&marks->index) || !lw_scan_roots_find(&gather->roots, marks) ||
 			!lw_scan_index_finish(&marks->index) || !lw_scan_marks_init(marks))
 		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);

@@ -19,6 +19,8 @@ struct lw_scan_plan {
 	struct lw_hot_values hot; /* the page is zero in the copy */
 	uintptr_t descriptor;	  /* of the thread that began the scan */
 	int32_t tid, pid;
+	intptr_t locals_at;	  /* thread-locals of the allocator, from a descriptor */
+	size_t locals_bytes;
 	uint32_t flags;		  /* LW_SCAN_* of region.h */
 	size_t nr_threads;	  /* with known stack pointers, the beginner among them */
 	struct lw_scan_thread threads[LW_SCAN_MAX_THREADS];

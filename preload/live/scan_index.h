@@ -31,7 +31,8 @@ enum {
 #define LW_SCAN_INDIRECT (UINT64_C(1) << 49) /* something lost points to it */
 #define LW_SCAN_LEADER (UINT64_C(1) << 50)   /* lost, and nothing lost points to it */
 #define LW_SCAN_DRAGGED (UINT64_C(1) << 51)  /* counted for a leader */
-#define LW_SCAN_UNJUDGED (UINT64_C(1) << 52) /* of a parent process, or no block at all: has no verdict */
+#define LW_SCAN_UNJUDGED (UINT64_C(1) << 52) /* has no verdict: a parent process's */
+#define LW_SCAN_UNOWNED (UINT64_C(1) << 54)  /* memory between blocks; unjudged too */
 #define LW_SCAN_ROOT (UINT64_C(1) << 53)     /* lasting memory of the loader: always reached */
 
 struct lw_scan_entry {

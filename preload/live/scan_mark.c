@@ -10,16 +10,20 @@ enum {
 
 bool lw_scan_marks_init(struct lw_scan_marks *marks)
 {
-	marks->stack = lw_scan_room((marks->index.nr + 1) * sizeof(*marks->stack));
-	marks->index.used_bytes += marks->index.nr * sizeof(*marks->stack);
+	uint64_t bytes = (marks->index.nr + 1) * sizeof(*marks->queue);
+
+	marks->queue = lw_scan_room(bytes);
+	marks->parents = lw_scan_room(bytes);
+	marks->index.used_bytes += 2 * bytes;
 	marks->here = NULL;
-	return marks->stack != NULL;
+	marks->here_in = LW_SCAN_NOTHING;
+	return marks->queue && marks->parents;
 }
 
 static void push(struct lw_scan_marks *marks, uint32_t at)
 {
 	__builtin_prefetch((const void *)lw_scan_start(&marks->index.entries[at]));
-	marks->stack[marks->nr_stack++] = at;
+	marks->queue[marks->nr_queued++] = at;
 }
 
 static void reach(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uint32_t at)
@@ -27,6 +31,7 @@ static void reach(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uint
 	if (entry->start & LW_SCAN_REACHED)
 		return;
 	entry->start |= LW_SCAN_REACHED;
+	marks->parents[at] = marks->here_in;
 	push(marks, at);
 }
 
@@ -74,6 +79,9 @@ static LW_NOINLINE void consider(struct lw_scan_marks *marks, uint64_t word)
 	if (at == LW_SCAN_NOTHING)
 		return;
 	entry = &marks->index.entries[at];
+	/* what lies between blocks has no end that anybody points to: a module may begin there */
+	if (entry->start & LW_SCAN_UNOWNED && address - lw_scan_start(entry) >= lw_scan_bytes(entry))
+		return;
 	if (word >> LW_SCAN_ADDRESS_BITS & ((1u << TAG_BITS) - 1) && address != lw_scan_start(entry))
 		return;
 	if (LW_UNLIKELY(marks->is_allocator) && is_next_chunk(entry, address))
@@ -139,27 +147,33 @@ static void sweep_block(struct lw_scan_marks *marks, const struct lw_scan_entry 
 
 static void flood(struct lw_scan_marks *marks)
 {
-	while (marks->nr_stack)
-		sweep_block(marks, &marks->index.entries[marks->stack[--marks->nr_stack]]);
+	while (marks->nr_swept < marks->nr_queued) {
+		marks->here_in = marks->queue[marks->nr_swept++];
+		sweep_block(marks, &marks->index.entries[marks->here_in]);
+	}
+	marks->here_in = LW_SCAN_NOTHING;
+	marks->nr_queued = marks->nr_swept = 0;
 }
 
 void lw_scan_mark_word(struct lw_scan_marks *marks, uint64_t word)
 {
 	if ((word & LW_SCAN_ADDRESS) - marks->index.lo < marks->index.span)
 		consider(marks, word);
-	flood(marks);
 }
 
 void lw_scan_mark_range(struct lw_scan_marks *marks, uintptr_t from, uintptr_t to)
 {
 	sweep(marks, from, to);
 	marks->is_allocator = false;
-	flood(marks);
 }
 
 void lw_scan_mark_entry(struct lw_scan_marks *marks, uint32_t at)
 {
 	reach(marks, &marks->index.entries[at], at);
+}
+
+void lw_scan_mark_rest(struct lw_scan_marks *marks)
+{
 	flood(marks);
 }
 

@@ -27,8 +27,10 @@ struct lw_scan_marks {
 	struct lw_scan_index index;
 	struct lw_maps maps;
 	enum lw_scan_phase phase;
-	uint32_t *stack; /* entries still to be swept; one place for each entry */
-	uint64_t nr_stack;
+	uint32_t *queue; /* entries in the order they were met; each stands in it once */
+	uint32_t *parents; /* by entry: the block it was first met in, or LW_SCAN_NOTHING: a root */
+	uint64_t nr_queued, nr_swept;
+	uint32_t here_in; /* the entry being swept */
 	uint32_t leader;
 	struct lw_scan_site *dragged; /* of the leader's site */
 	uint64_t swept_bytes;
@@ -39,10 +41,14 @@ struct lw_scan_marks {
 /* The index is finished, the maps read. False: no memory. */
 bool lw_scan_marks_init(struct lw_scan_marks *marks);
 
-/* What a single word, or readable memory, points to is reached, with all that follows from it. */
+/*
+ * What a single word, or readable memory, points to is reached; when all roots were looked at, lw_scan_mark_rest()
+ * adds all that follows from it, by distance from the roots.
+ */
 void lw_scan_mark_word(struct lw_scan_marks *marks, uint64_t word);
 void lw_scan_mark_range(struct lw_scan_marks *marks, uintptr_t from, uintptr_t to);
 void lw_scan_mark_entry(struct lw_scan_marks *marks, uint32_t at);
+void lw_scan_mark_rest(struct lw_scan_marks *marks);
 
 /* After all roots: sums by site into sites[nr_sites], which is zero. */
 void lw_scan_judge(struct lw_scan_marks *marks, struct lw_scan_site *sites, uint32_t nr_sites);

@@ -143,7 +143,7 @@ static bool is_pool(const struct lw_map *map)
 
 static void add_unowned(void *context, uintptr_t start, uintptr_t end)
 {
-	lw_scan_index_add(context, start, end - start, 0, LW_SCAN_UNJUDGED);
+	lw_scan_index_add(context, start, end - start, 0, LW_SCAN_UNJUDGED | LW_SCAN_UNOWNED);
 }
 
 /* What lies between the blocks in the pages that were cut out. */
@@ -184,9 +184,6 @@ static bool add_gaps(struct lw_scan_roots *roots, struct lw_scan_marks *marks)
 		if (!roots->is_glibc && is_pool(map))
 			lw_scan_cuts_rest(&roots->cuts, &next, map->start, map->end, add_unowned, &marks->index);
 	}
-	if (!roots->is_glibc)
-		lw_scan_cut(&roots->cuts, roots->allocator_start, roots->allocator_end);
-	lw_scan_cuts_sort(&roots->cuts);
 	return lw_scan_index_sort(&marks->index);
 }
 
@@ -198,6 +195,8 @@ bool lw_scan_roots_find(struct lw_scan_roots *roots, struct lw_scan_marks *marks
 		return false;
 	cut_blocks(roots, marks);
 	cut_ours(&roots->cuts, &marks->maps);
+	if (!roots->is_glibc)
+		lw_scan_cut(&roots->cuts, roots->allocator_start, LW_ALIGN_UP(roots->allocator_end, page_bytes));
 	roots->nr_unknown_stacks = lw_scan_stacks_cut(&marks->maps, &roots->threads, &roots->cuts);
 	lw_scan_cuts_sort(&roots->cuts);
 	return (roots->is_glibc && !roots->has_unseen) || add_gaps(roots, marks);
@@ -261,4 +260,5 @@ void lw_scan_roots_mark(struct lw_scan_roots *roots, struct lw_scan_marks *marks
 		if (is_root(map, roots->is_glibc))
 			lw_scan_cuts_rest(&roots->cuts, &next, map->start, map->end, mark_piece, &piece);
 	}
+	lw_scan_mark_rest(marks);
 }

@@ -85,11 +85,20 @@ static uintptr_t sp_of(const struct search *search, int32_t tid)
 	return 0;
 }
 
+static void cut_locals(const struct search *search, uintptr_t descriptor)
+{
+	uintptr_t at = descriptor + (uintptr_t)search->threads->locals_at;
+
+	lw_scan_cut(search->cuts, at, at + search->threads->locals_bytes);
+}
+
 static void judge(struct search *search, uintptr_t descriptor)
 {
 	int32_t tid = *(const int32_t *)(descriptor + search->tid_at);
 	uintptr_t sp = tid ? sp_of(search, tid) : 0, end, start = find_stack(search, descriptor, &end);
 
+	if (tid)
+		cut_locals(search, descriptor);
 	if (!tid && start)
 		lw_scan_cut(search->cuts, start, end);
 	else if (tid && start && sp >= start && sp < end)
@@ -125,6 +134,7 @@ unsigned lw_scan_stacks_cut(const struct lw_maps *maps, const struct lw_scan_thr
 
 	search.tid_at = find_tid_place(threads);
 	main_sp = sp_of(&search, threads->main_tid);
+	cut_locals(&search, threads->descriptor);
 	for (const struct lw_map *map = maps->maps; map < maps->maps + maps->nr; map++) {
 		search.map = map;
 		if (map->flags & LW_MAP_MAIN_STACK) {

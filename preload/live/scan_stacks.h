@@ -25,6 +25,9 @@ struct lw_scan_threads {
 	uintptr_t descriptor; /* of any living thread of known number: the secrets are read there */
 	int32_t tid;	      /* its number */
 	int32_t main_tid;     /* the process's number */
+	/* thread-locals of an allocator, no root either: from each descriptor; 0 bytes none */
+	intptr_t locals_at;
+	size_t locals_bytes;
 };
 
 /* Adds the dead parts to cuts. How many living threads were met whose stack pointer is not known. */
