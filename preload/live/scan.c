@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scan.c - starting a scanner and waiting for it; see scan.h.
+ * scan.c - when a scan is made, and by whom; see scan.h.
  *
- * The clone has no exit signal, so that neither SIGCHLD nor a plain wait() of the program tells of it; no
- * atfork handler runs. Whoever started it reaps it with __WALL, and kills it when its time is over.
+ * No clone of ours has an exit signal, so that neither SIGCHLD nor a plain wait() of the program tells of
+ * it; no atfork handler runs. Whoever started one reaps it with __WALL, and kills it when its time is over.
  */
 #include "preload/live/scan.h"
 
@@ -12,17 +12,10 @@
 
 #include "preload/base/real.h"
 #include "preload/base/sys.h"
-#include "preload/live/scan_child.h"
+#include "preload/live/scan_keeper.h"
 #include "preload/share/box.h"
 
-enum {
-	LEAST_LIMIT_MS = 10000,
-	LIMIT_MS_PER_GB = 5000,
-	FIRST_POLL_US = 50,
-	MAX_POLL_US = 5000,
-	WALL = 0x40000000, /* __WALL */
-	SIGNAL_KILL = 9,
-};
+enum { WALL = 0x40000000 /* __WALL */ };
 
 static struct lw_scan_plan plan;
 
@@ -59,79 +52,39 @@ void lw_scan_init(void)
 		(void)dl_iterate_phdr(find_locals, NULL);
 }
 
-static void refuse(uint32_t why)
+/* Threads of this process; 1 where it cannot be told. */
+static uint64_t count_threads(void)
 {
-	lw_store(&lw_box->scan.why, why);
-	lw_store_release(&lw_box->scan.state, LW_SCAN_REFUSED);
-}
+	struct stat task;
 
-static void sleep_us(uint32_t us)
-{
-	struct timespec pause = { .tv_nsec = (long)us * 1000 };
-
-	(void)lw_syscall(SYS_nanosleep, &pause, 0);
-}
-
-static uint64_t limit_ns(void)
-{
-	int64_t live = lw_load(&lw_box->live_bytes);
-	uint64_t gigabytes = live > 0 ? (uint64_t)live >> 30 : 0;
-
-	return (LEAST_LIMIT_MS + gigabytes * LIMIT_MS_PER_GB) * UINT64_C(1000000);
-}
-
-/* Until the scanner has ended, by itself or by us. */
-static void wait_for(int scanner)
-{
-	uint64_t end_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) + limit_ns();
-	uint32_t poll_us = FIRST_POLL_US, why = LW_SCAN_WHY_CRASH;
-
-	while (lw_syscall(SYS_wait4, scanner, 0, 1 /* WNOHANG */ | WALL, 0) == 0) {
-		if (why == LW_SCAN_WHY_CRASH && lw_sys_clock_ns(CLOCK_MONOTONIC) > end_ns) {
-			(void)lw_syscall(SYS_kill, scanner, SIGNAL_KILL);
-			why = LW_SCAN_WHY_TIME;
-		}
-		sleep_us(poll_us);
-		poll_us = poll_us < MAX_POLL_US ? poll_us * 5 / 4 : MAX_POLL_US;
-	}
-	if (lw_load_acquire(&lw_box->scan.state) == LW_SCAN_RUNNING) {
-		lw_store(&lw_box->scan.why, why);
-		lw_store_release(&lw_box->scan.state, LW_SCAN_FAILED);
-	}
-}
-
-/* The copy is made here; in it this does not return. */
-static LW_NOINLINE int start(void)
-{
-	uint64_t before = lw_sys_clock_ns(CLOCK_MONOTONIC);
-	int scanner;
-
-	lw_box->scan.began_mono_ns = before;
-	lw_store_release(&lw_box->scan.state, LW_SCAN_RUNNING);
-	scanner = (int)lw_syscall(SYS_clone, 0, 0, 0, 0, 0);
-	if (scanner == 0)
-		lw_scan_child(&plan);
-	lw_box->scan.pause_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - before;
-	return scanner;
+	return lw_syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &task, 0) == 0 && task.st_nlink > 2
+			       ? task.st_nlink - 2
+			       : 1;
 }
 
 void lw_scan_at_exit(uintptr_t sp)
 {
 	uint64_t mask;
-	int scanner;
+	int keeper;
 
-	plan.hot = lw_hot;
 	plan.descriptor = lw_thread_pointer();
 	plan.tid = lw_sys_gettid();
 	plan.pid = lw_box->pid;
 	plan.flags = LW_SCAN_AT_EXIT;
-	plan.threads[0] = (struct lw_scan_thread){ plan.tid, sp };
+	plan.threads[0] = (struct lw_scan_thread){ .tid = plan.tid, .sp = sp };
 	plan.nr_threads = 1;
 	lw_sys_block_signals(&mask);
-	scanner = start();
-	if (scanner > 0)
-		wait_for(scanner);
-	else
-		refuse(LW_SCAN_WHY_CLONE);
+	if (count_threads() > 1) {
+		keeper = lw_scan_keeper_start(&plan, true);
+		while (keeper > 0 && lw_syscall(SYS_wait4, keeper, 0, WALL, 0) == -EINTR)
+			;
+		if (keeper < 0)
+			lw_scan_refuse(LW_SCAN_WHY_CLONE);
+	} else {
+		plan.hot = lw_hot;
+		plan.step = LW_SCAN_STEP_ONLY;
+		lw_box->scan.began_mono_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
+		lw_scan_once(&plan, NULL);
+	}
 	lw_sys_restore_signals(&mask);
 }

@@ -127,7 +127,8 @@ static void write_results(struct gather *gather, const struct lw_scan_site *site
 		if (memcmp(lw_box_scan(id), &sites[id], sizeof(sites[id])) != 0)
 			*lw_box_scan(id) = sites[id];
 	}
-	scan->flags = plan->flags | (gather->roots.nr_unknown_stacks ? LW_SCAN_APPROXIMATE : 0);
+	scan->flags = plan->flags | (gather->roots.nr_unknown_stacks ? LW_SCAN_APPROXIMATE : 0) |
+		      (plan->step == LW_SCAN_STEP_SECOND ? LW_SCAN_CONFIRMED : 0);
 	scan->live_blocks = gather->live_blocks;
 	scan->live_bytes = gather->live_bytes;
 	scan->swept_bytes = marks->swept_bytes;
@@ -137,6 +138,46 @@ static void write_results(struct gather *gather, const struct lw_scan_site *site
 	scan->took_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - scan->began_mono_ns;
 	lw_store_release(&scan->seq, (scan->seq | 1) + 1);
 	lw_store_release(&scan->state, LW_SCAN_DONE);
+}
+
+/* Address and birth: a block that was freed and came again at its old address is another. */
+static uint64_t list_word(const struct lw_scan_entry *entry)
+{
+	struct lw_block block = { 0 };
+
+	(void)lw_blocks_find(lw_scan_start(entry), &block);
+	return lw_scan_start(entry) >> 3 << LW_BLOCK_BIRTH_BITS | block.birth;
+}
+
+static void list_lost(const struct lw_scan_marks *marks, uint64_t *list)
+{
+	uint64_t nr = 0, max = LW_SCAN_LIST_BYTES / sizeof(*list) - 1;
+
+	for (uint64_t at = 0; at < marks->index.nr && nr < max; at++) {
+		if (!(marks->index.entries[at].start & (LW_SCAN_REACHED | LW_SCAN_UNOWNED)))
+			list[++nr] = list_word(&marks->index.entries[at]);
+	}
+	list[0] = nr;
+}
+
+/* What was reachable a moment ago, or not yet there, is not accused, nor what only it points to. */
+static void spare_unlisted(struct lw_scan_marks *marks, const uint64_t *list)
+{
+	uint64_t nr = list[0], next = 1;
+
+	for (uint32_t at = 0; at < marks->index.nr; at++) {
+		const struct lw_scan_entry *entry = &marks->index.entries[at];
+		uint64_t word;
+
+		if (entry->start & (LW_SCAN_REACHED | LW_SCAN_UNOWNED))
+			continue;
+		word = list_word(entry);
+		while (next <= nr && list[next] < word)
+			next++;
+		if (next > nr || list[next] != word)
+			lw_scan_mark_entry(marks, at);
+	}
+	lw_scan_mark_rest(marks);
 }
 
 static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
@@ -152,6 +193,8 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	sites = lw_scan_room((uint64_t)gather->nr_sites * sizeof(*sites));
 	if (!gather->site_kinds || !sites)
 		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);
+	if (plan->list)
+		gather->roots.list = (struct lw_scan_cut){ (uintptr_t)plan->list, (uintptr_t)plan->list + LW_SCAN_LIST_BYTES };
 	lw_blocks_visit(add_block, gather);
 	know_allocator(&gather->roots);
 	gather->roots.threads = (struct lw_scan_threads){ plan->threads, plan->nr_threads, plan->descriptor,
@@ -160,6 +203,13 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 			!lw_scan_index_finish(&marks->index) || !lw_scan_marks_init(marks))
 		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);
 	lw_scan_roots_mark(&gather->roots, marks);
+	if (plan->step == LW_SCAN_STEP_FIRST) {
+		list_lost(marks, plan->list);
+		lw_store_release(&lw_box->scan.state, LW_SCAN_DONE);
+		return;
+	}
+	if (plan->step == LW_SCAN_STEP_SECOND)
+		spare_unlisted(marks, plan->list);
 	lw_scan_judge(marks, sites, gather->nr_sites);
 	write_results(gather, sites, plan);
 }

@@ -12,7 +12,14 @@
 #include "preload/base/hot.h"
 #include "preload/live/scan_stacks.h"
 
-enum { LW_SCAN_MAX_THREADS = 1024 };
+enum { LW_SCAN_MAX_THREADS = 1024, LW_SCAN_LIST_BYTES = 256 << 20 };
+
+/* One scan alone, or two of which the second confirms the first. */
+enum lw_scan_step {
+	LW_SCAN_STEP_ONLY,
+	LW_SCAN_STEP_FIRST,  /* writes what is not reachable into the list */
+	LW_SCAN_STEP_SECOND, /* judges only what is in the list */
+};
 
 /* What the scanner is told; filled in before the clone. */
 struct lw_scan_plan {
@@ -22,6 +29,8 @@ struct lw_scan_plan {
 	intptr_t locals_at;	  /* thread-locals of the allocator, from a descriptor */
 	size_t locals_bytes;
 	uint32_t flags;		  /* LW_SCAN_* of region.h */
+	enum lw_scan_step step;
+	uint64_t *list;		  /* shared with the scanner: how many, then address and birth of each, rising */
 	size_t nr_threads;	  /* with known stack pointers, the beginner among them */
 	struct lw_scan_thread threads[LW_SCAN_MAX_THREADS];
 };

@@ -195,6 +195,7 @@ bool lw_scan_roots_find(struct lw_scan_roots *roots, struct lw_scan_marks *marks
 		return false;
 	cut_blocks(roots, marks);
 	cut_ours(&roots->cuts, &marks->maps);
+	lw_scan_cut(&roots->cuts, roots->list.start, roots->list.end);
 	if (!roots->is_glibc)
 		lw_scan_cut(&roots->cuts, roots->allocator_start, LW_ALIGN_UP(roots->allocator_end, page_bytes));
 	roots->nr_unknown_stacks = lw_scan_stacks_cut(&marks->maps, &roots->threads, &roots->cuts);
@@ -243,6 +244,13 @@ static bool is_root(const struct lw_map *map, bool is_glibc)
 	return is_glibc || !is_pool(map);
 }
 
+static void mark_thread(struct lw_scan_marks *marks, const struct lw_scan_thread *thread)
+{
+	lw_scan_mark_word(marks, thread->sp);
+	for (uint32_t i = 0; i < thread->nr_regs; i++)
+		lw_scan_mark_word(marks, thread->regs[i]);
+}
+
 void lw_scan_roots_mark(struct lw_scan_roots *roots, struct lw_scan_marks *marks)
 {
 	size_t next = 0;
@@ -250,7 +258,7 @@ void lw_scan_roots_mark(struct lw_scan_roots *roots, struct lw_scan_marks *marks
 	marks->phase = LW_SCAN_REACHING;
 	lw_scan_mark_word(marks, roots->threads.descriptor);
 	for (size_t i = 0; i < roots->threads.nr_known; i++)
-		lw_scan_mark_word(marks, roots->threads.known[i].sp);
+		mark_thread(marks, &roots->threads.known[i]);
 	mark_loader_blocks(marks);
 	for (size_t i = 0; i < marks->maps.nr; i++) {
 		const struct lw_map *map = &marks->maps.maps[i];

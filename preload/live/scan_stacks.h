@@ -10,13 +10,16 @@
 #ifndef LW_LIVE_SCAN_STACKS_H
 #define LW_LIVE_SCAN_STACKS_H
 
+#include "preload/base/sys_x86_64.h"
 #include "preload/live/scan_cut.h"
 #include "preload/live/scan_maps.h"
 
 /* Where a thread stood when the snapshot was taken. */
 struct lw_scan_thread {
 	int32_t tid;
-	uintptr_t sp;
+	uint32_t nr_regs;
+	uintptr_t sp; /* the lowest address of its stack that counts */
+	uint64_t regs[LW_PTRACE_REGS];
 };
 
 struct lw_scan_threads {
