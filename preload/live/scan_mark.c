@@ -70,6 +70,13 @@ static bool is_next_chunk(const struct lw_scan_entry *entry, uint64_t address)
 	return address == start - 16 + size;
 }
 
+/* In an allocator's tables an address at the end of a block means the free one that begins there. */
+static bool is_past_end(const struct lw_scan_marks *marks, const struct lw_scan_entry *entry, uint64_t address)
+{
+	return marks->here_in != LW_SCAN_NOTHING && marks->index.entries[marks->here_in].start & LW_SCAN_TABLES &&
+	       address - lw_scan_start(entry) >= lw_scan_bytes(entry);
+}
+
 static LW_NOINLINE void consider(struct lw_scan_marks *marks, uint64_t word)
 {
 	uint64_t address = word & LW_SCAN_ADDRESS;
@@ -81,6 +88,8 @@ static LW_NOINLINE void consider(struct lw_scan_marks *marks, uint64_t word)
 	entry = &marks->index.entries[at];
 	/* what lies between blocks has no end that anybody points to: a module may begin there */
 	if (entry->start & LW_SCAN_UNOWNED && address - lw_scan_start(entry) >= lw_scan_bytes(entry))
+		return;
+	if (is_past_end(marks, entry, address))
 		return;
 	if (word >> LW_SCAN_ADDRESS_BITS & ((1u << TAG_BITS) - 1) && address != lw_scan_start(entry))
 		return;

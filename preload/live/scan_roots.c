@@ -141,6 +141,11 @@ static bool is_pool(const struct lw_map *map)
 	return (map->flags & (LW_MAP_READ | LW_MAP_WRITE | no)) == (LW_MAP_READ | LW_MAP_WRITE);
 }
 
+static void add_tables(void *context, uintptr_t start, uintptr_t end)
+{
+	lw_scan_index_add(context, start, end - start, 0, LW_SCAN_UNJUDGED | LW_SCAN_UNOWNED | LW_SCAN_TABLES);
+}
+
 static void add_unowned(void *context, uintptr_t start, uintptr_t end)
 {
 	lw_scan_index_add(context, start, end - start, 0, LW_SCAN_UNJUDGED | LW_SCAN_UNOWNED);
@@ -161,13 +166,13 @@ static bool add_between(const struct lw_scan_roots *roots, struct lw_scan_marks 
 			uintptr_t start = lw_scan_start(block), past = start + lw_scan_bytes(block);
 
 			if (start >= from + LEAST_GAP_BYTES)
-				add_unowned(&marks->index, from, start - 8);
+				add_tables(&marks->index, from, start - 8);
 			from = past > from ? LW_ALIGN_UP(past + 1, (uintptr_t)8) : from;
 		}
 		/* a cut without a block is ours, or a dead stack */
 		if (at && lw_scan_start(&marks->index.entries[at - 1]) >= roots->cuts.cuts[i].start &&
 				end >= from + LEAST_GAP_BYTES)
-			add_unowned(&marks->index, from, end);
+			add_tables(&marks->index, from, end);
 	}
 	return lw_scan_index_sort(&marks->index);
 }
@@ -182,7 +187,8 @@ static bool add_gaps(struct lw_scan_roots *roots, struct lw_scan_marks *marks)
 		const struct lw_map *map = &marks->maps.maps[i];
 
 		if (!roots->is_glibc && is_pool(map))
-			lw_scan_cuts_rest(&roots->cuts, &next, map->start, map->end, add_unowned, &marks->index);
+			lw_scan_cuts_rest(&roots->cuts, &next, map->start, map->end,
+					map->flags & LW_MAP_BRK ? add_tables : add_unowned, &marks->index);
 	}
 	return lw_scan_index_sort(&marks->index);
 }
