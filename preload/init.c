@@ -192,8 +192,14 @@ bool lw_bring_up(void)
 	return go_up();
 }
 
+void lw_now_and_then(void)
+{
+	lw_scan_look(&options);
+}
+
 void lw_child_started(void)
 {
+	lw_scan_forked();
 	if (lw_options_follows(&options, program_name()))
 		lw_box->flags |= LW_REGION_WATCHED;
 	lw_cleaner_register();

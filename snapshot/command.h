@@ -16,7 +16,7 @@ struct setting {
 };
 
 struct command {
-	bool is_list, is_report, has_json;
+	bool is_list, is_report, has_json, has_leaks;
 	const char *json, *save;	       /* file names; NULL: none, stdout */
 	const char *state;		       /* NULL: as the records say */
 	const char *what;		       /* PID, FILE or "-" */

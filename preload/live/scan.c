@@ -15,9 +15,12 @@
 #include "preload/live/scan_keeper.h"
 #include "preload/share/box.h"
 
-enum { WALL = 0x40000000 /* __WALL */ };
+enum { WALL = 0x40000000 /* __WALL */, MOST_WAIT_MS = 30000 };
 
-static struct lw_scan_plan plan;
+static struct lw_scan_plan plan; /* of the scan under way; there is one at a time */
+static uint32_t is_starting;	 /* taken by exchange; held while keeper and plan are looked at */
+static int32_t keeper;		 /* its pid, to be reaped; 0 none */
+static uint64_t last_ns;	 /* when the last scan of the running process began */
 
 /* The thread-locals of the module whose malloc is the next in line. */
 static int find_locals(struct dl_phdr_info *module, size_t bytes, void *unused)
@@ -62,24 +65,46 @@ static uint64_t count_threads(void)
 			       : 1;
 }
 
-void lw_scan_at_exit(uintptr_t sp)
+static void fill_plan(uint32_t flags)
 {
-	uint64_t mask;
-	int keeper;
-
 	plan.descriptor = lw_thread_pointer();
 	plan.tid = lw_sys_gettid();
 	plan.pid = lw_box->pid;
-	plan.flags = LW_SCAN_AT_EXIT;
-	plan.threads[0] = (struct lw_scan_thread){ .tid = plan.tid, .sp = sp };
-	plan.nr_threads = 1;
+	plan.flags = flags;
+	plan.nr_threads = 0;
+}
+
+/* False: a keeper is at work still. One that the program has reaped by chance counts as gone. */
+static bool is_keeper_gone(int32_t options)
+{
+	if (keeper && lw_syscall(SYS_wait4, keeper, 0, options | WALL, 0) == 0)
+		return false;
+	keeper = 0;
+	return true;
+}
+
+static void wait_for_keeper(void)
+{
+	for (uint32_t waited_ms = 0; !is_keeper_gone(1 /* WNOHANG */) && waited_ms < MOST_WAIT_MS; waited_ms++)
+		lw_sys_sleep_ms(1);
+}
+
+void lw_scan_at_exit(uintptr_t sp)
+{
+	uint64_t mask;
+
 	lw_sys_block_signals(&mask);
-	if (count_threads() > 1) {
+	(void)__atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE); /* no other begins any more */
+	wait_for_keeper();
+	fill_plan(LW_SCAN_AT_EXIT);
+	plan.threads[plan.nr_threads++] = (struct lw_scan_thread){ .tid = plan.tid, .sp = sp };
+	if (keeper) {
+		lw_scan_refuse(LW_SCAN_WHY_TIME);
+	} else if (count_threads() > 1) {
 		keeper = lw_scan_keeper_start(&plan, true);
-		while (keeper > 0 && lw_syscall(SYS_wait4, keeper, 0, WALL, 0) == -EINTR)
-			;
 		if (keeper < 0)
 			lw_scan_refuse(LW_SCAN_WHY_CLONE);
+		wait_for_keeper();
 	} else {
 		plan.hot = lw_hot;
 		plan.step = LW_SCAN_STEP_ONLY;
@@ -87,4 +112,50 @@ void lw_scan_at_exit(uintptr_t sp)
 		lw_scan_once(&plan, NULL);
 	}
 	lw_sys_restore_signals(&mask);
+}
+
+static bool is_due(const struct lw_options *options)
+{
+	uint64_t now_ns;
+
+	if (lw_load(&lw_box->scan.request) != lw_load(&lw_box->scan.served))
+		return true;
+	if (!options->scan_every)
+		return false;
+	now_ns = lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE);
+	if (now_ns - lw_load(&last_ns) < options->scan_every * UINT64_C(1000000000))
+		return false;
+	return last_ns || now_ns - lw_hot.start_ns >= options->scan_every * UINT64_C(1000000000);
+}
+
+LW_COLD void lw_scan_look(const struct lw_options *options)
+{
+	if (!lw_box || (!lw_load(&keeper) && !is_due(options)))
+		return;
+	/* a child that only borrows our memory (vfork) starts and reaps nothing */
+	if (lw_box->pid != lw_sys_getpid() || __atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE))
+		return;
+	if (is_keeper_gone(1 /* WNOHANG */) && is_due(options) && lw_load(&lw_box->state) == LW_STATE_RUNNING) {
+		lw_store(&last_ns, lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE));
+		fill_plan(0);
+		if (options->scan == LW_SCAN_OPTION_NEVER) {
+			lw_scan_refuse(LW_SCAN_WHY_OFF);
+			lw_store_release(&lw_box->scan.served, lw_load(&lw_box->scan.request));
+		} else {
+			lw_store(&keeper, lw_scan_keeper_start(&plan, false));
+		}
+		if (keeper < 0) {
+			lw_store(&keeper, 0);
+			lw_scan_refuse(LW_SCAN_WHY_CLONE);
+			lw_store_release(&lw_box->scan.served, lw_load(&lw_box->scan.request));
+		}
+	}
+	lw_store_release(&is_starting, 0);
+}
+
+void lw_scan_forked(void)
+{
+	is_starting = 0;
+	keeper = 0;
+	last_ns = 0;
 }

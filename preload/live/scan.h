@@ -10,6 +10,7 @@
 #define LW_LIVE_SCAN_H
 
 #include "preload/base/base.h"
+#include "preload/share/options.h"
 
 /*
  * At bring-up, where the loader may still be asked: what belongs to the allocator in line. Its variables hold
@@ -22,5 +23,11 @@ void lw_scan_init(void);
  * scanner, a bounded time. What came of it stands in lw_box->scan.
  */
 void lw_scan_at_exit(uintptr_t sp);
+
+/* Has a viewer asked for a scan, or is it time for one? Now and then, by any thread, inside a hook. Waits for nothing. */
+void lw_scan_look(const struct lw_options *options);
+
+/* In a forked child: scans that are under way are the parent's. */
+void lw_scan_forked(void);
 
 #endif

@@ -40,6 +40,7 @@ static __attribute__((noreturn)) void fail(uint32_t state, uint32_t why)
 {
 	lw_store(&lw_box->scan.why, why);
 	lw_store_release(&lw_box->scan.state, state);
+	lw_store_release(&lw_box->scan.outcome, LW_SCAN_OUTCOME_BAD);
 	leave();
 }
 
@@ -138,6 +139,7 @@ static void write_results(struct gather *gather, const struct lw_scan_site *site
 	scan->took_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - scan->began_mono_ns;
 	lw_store_release(&scan->seq, (scan->seq | 1) + 1);
 	lw_store_release(&scan->state, LW_SCAN_DONE);
+	lw_store_release(&scan->outcome, LW_SCAN_OUTCOME_GOOD);
 }
 
 /* Address and birth: a block that was freed and came again at its old address is another. */
@@ -205,7 +207,7 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	lw_scan_roots_mark(&gather->roots, marks);
 	if (plan->step == LW_SCAN_STEP_FIRST) {
 		list_lost(marks, plan->list);
-		lw_store_release(&lw_box->scan.state, LW_SCAN_DONE);
+		lw_store_release(&lw_box->scan.outcome, LW_SCAN_OUTCOME_GOOD);
 		return;
 	}
 	if (plan->step == LW_SCAN_STEP_SECOND)

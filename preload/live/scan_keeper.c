@@ -66,7 +66,7 @@ static void wait_for(int scanner)
 		sleep_us(poll_us);
 		poll_us = poll_us < MAX_POLL_US ? poll_us * 5 / 4 : MAX_POLL_US;
 	}
-	if (lw_load_acquire(&lw_box->scan.state) == LW_SCAN_RUNNING) {
+	if (lw_load_acquire(&lw_box->scan.outcome) == LW_SCAN_OUTCOME_NONE) {
 		lw_store(&lw_box->scan.why, why);
 		lw_store_release(&lw_box->scan.state, LW_SCAN_FAILED);
 	}
@@ -77,7 +77,9 @@ static LW_NOINLINE int start(const struct lw_scan_plan *plan)
 {
 	int scanner;
 
-	lw_store_release(&lw_box->scan.state, LW_SCAN_RUNNING);
+	lw_store(&lw_box->scan.outcome, LW_SCAN_OUTCOME_NONE);
+	if (lw_load(&lw_box->scan.state) != LW_SCAN_DONE)
+		lw_store_release(&lw_box->scan.state, LW_SCAN_RUNNING);
 	scanner = (int)lw_syscall(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
 	if (scanner == 0)
 		lw_scan_child(plan);
@@ -113,20 +115,23 @@ static void scan(enum lw_scan_step step)
 
 static void scan_twice(void)
 {
+	uint32_t request = lw_load(&lw_box->scan.request);
 	struct lw_scan_plan *plan = keeper.plan;
 	long at = lw_syscall(SYS_mmap, 0, LW_SCAN_LIST_BYTES, PROT_READ | PROT_WRITE,
 			MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (lw_sys_failed(at)) {
 		lw_scan_refuse(LW_SCAN_WHY_MEMORY);
+		lw_store_release(&lw_box->scan.served, request);
 		return;
 	}
 	plan->list = (uint64_t *)at;
 	scan(LW_SCAN_STEP_FIRST);
-	if (lw_load_acquire(&lw_box->scan.state) == LW_SCAN_DONE) {
+	if (lw_load_acquire(&lw_box->scan.outcome) == LW_SCAN_OUTCOME_GOOD) {
 		lw_sys_sleep_ms(BETWEEN_MS);
 		scan(LW_SCAN_STEP_SECOND);
 	}
+	lw_store_release(&lw_box->scan.served, request);
 	plan->list = NULL;
 	(void)lw_syscall(SYS_munmap, at, LW_SCAN_LIST_BYTES);
 }

@@ -152,9 +152,19 @@ static LW_COLD uint32_t capture(struct lw_thread *thread, const struct lw_frame 
 	return site;
 }
 
+static LW_COLD void look(uint64_t now_ms)
+{
+	lw_store(&lw_hot.next_look_ms, now_ms + LW_LOOK_MS);
+	lw_now_and_then();
+}
+
 LW_INLINE uint32_t birth_now(void)
 {
-	return lw_block_birth((lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / NS_PER_MS);
+	uint64_t now_ms = (lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / NS_PER_MS;
+
+	if (LW_UNLIKELY(now_ms >= lw_load(&lw_hot.next_look_ms)))
+		look(now_ms);
+	return lw_block_birth(now_ms);
 }
 
 /* A record was found where a new block is: its release was not seen (a handler inside our code). */

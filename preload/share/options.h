@@ -38,6 +38,7 @@ struct lw_options {
 	uint32_t report;	/* enum lw_option_report */
 	uint32_t scan;		/* enum lw_option_scan */
 	uint32_t show;		/* enum lw_option_show */
+	uint32_t scan_every;	/* seconds between scans of a running process; 0: only when asked */
 	uint32_t color;		/* enum lw_option_color */
 	uint32_t top;		/* sites listed in the text report, 0 all */
 	bool full_stacks;	/* show the frames in libc, libstdc++ too */
@@ -48,7 +49,7 @@ struct lw_options {
 };
 
 enum lw_option_type { LW_OPTION_BOOL, LW_OPTION_U32, LW_OPTION_U64, LW_OPTION_BYTES, LW_OPTION_CHOICE,
-	LW_OPTION_STRING };
+	LW_OPTION_STRING, LW_OPTION_SECONDS };
 
 /* One row of the table. */
 struct lw_option_spec {

@@ -186,11 +186,17 @@ struct lw_scan_site {
 
 enum lw_scan_state {
 	LW_SCAN_NONE,	 /* never asked for */
-	LW_SCAN_RUNNING,
+	LW_SCAN_RUNNING, /* the first; later ones leave the last results in place until they have their own */
 	LW_SCAN_DONE,	 /* the results of all sites are there */
 	LW_SCAN_REFUSED, /* not begun; `why` says why */
 	LW_SCAN_FAILED,	 /* begun and not finished */
 	LW_NR_SCAN_STATES,
+};
+
+enum lw_scan_outcome {
+	LW_SCAN_OUTCOME_NONE, /* not yet, or it died */
+	LW_SCAN_OUTCOME_GOOD,
+	LW_SCAN_OUTCOME_BAD,  /* state and why say what was wrong */
 };
 
 enum lw_scan_why {
@@ -200,7 +206,7 @@ enum lw_scan_why {
 	LW_SCAN_WHY_PROC,    /* /proc/self/maps cannot be read */
 	LW_SCAN_WHY_TIME,    /* the time limit was reached */
 	LW_SCAN_WHY_CRASH,   /* the scanner died */
-	LW_SCAN_WHY_BLOCKS,  /* blocks were not recorded: what only they point to would look lost */
+	LW_SCAN_WHY_OFF,     /* option scan=never */
 	LW_NR_SCAN_WHYS,
 };
 
@@ -224,8 +230,11 @@ struct lw_scan {
 	uint64_t live_blocks, live_bytes; /* seen in the table */
 	uint64_t swept_bytes; /* memory read: roots and blocks */
 	uint64_t used_bytes;  /* memory the scanner took for itself */
-	uint64_t wake;	      /* futex word of those who wait for it; rises */
-	uint64_t reserved[4];
+	uint32_t request;     /* raised by a viewer that wants one; */
+	uint32_t served;      /* what it was when the last one began that has ended */
+	uint32_t outcome;     /* of the scanner at work: enum lw_scan_outcome */
+	uint32_t reserved0;
+	uint64_t reserved[3];
 };
 
 /* An array in the segment: where it starts, how many entries it has room for. */

@@ -75,7 +75,9 @@ static void write_conclusion(const struct text_writer *w)
 	uint64_t nr_wrong = report->nr_mismatches + report->nr_errors;
 	char name[64], bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], sites[FORMAT_BYTES];
 	char wrong[FORMAT_BYTES];
-	const char *verb = is_live ? "holds" : is_killed ? "held" : "leaked";
+	const char *verb = is_live ? (model_is_scanned(report->model) ? "has leaked" : "holds")
+			   : is_killed ? "held"
+				       : "leaked";
 
 	fprintf(w->out, "%sLeakWatch: %s (pid %d) ",
 		text_paint(w, report->nr_leak_sites ? TEXT_RED : TEXT_GREEN),

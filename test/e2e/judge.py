@@ -14,6 +14,7 @@ usage: judge.py FOLDER QUESTION ARGUMENTS...
   reports N                    so many reports were written
   field NAME VALUE             a member of the report or its summary has this value
   whole                        nothing was dropped
+  verdict VERDICT BYTES BLOCKS FUNCTION   so much of FUNCTION has this verdict
   mismatches N                 so many mismatched releases and errors are reported
 FOLDER holds the reports of one run. The report of a process whose parent has none in FOLDER is the
 run's own, the others are children's. A site belongs to the innermost frame inside a victim."""
@@ -88,6 +89,10 @@ def answer(question, arguments, own, children):
         value = [r.get(arguments[0], r['summary'].get(arguments[0])) for r in own]
         print(f'{arguments[0]}: {value}')
         good = len(own) == 1 and str(value[0]) == arguments[1]
+    elif question == 'verdict':
+        those = [s for s in of if s.verdict == arguments[0]]
+        good = (fits(arguments[1], sum(s.bytes for s in those))
+                and fits(arguments[2], sum(s.blocks for s in those)))
     elif question == 'whole':
         good = own and not any(r['summary']['dropped'] for r in own)
     elif question == 'mismatches':

@@ -77,6 +77,7 @@ has_callers() { ok "stack: $*" judge deep "$@"; }
 is_kind() { ok "$2 is of kind $1" judge kind "$@"; }
 has_reports() { ok "$1 reports" judge reports "$@"; }
 has_field() { ok "$1 is $2" judge field "$@"; }
+has_verdict() { ok "$4: $2 bytes in $3 blocks are $1" judge verdict "$@"; }
 nothing_dropped() { ok 'nothing was dropped' judge whole; }
 has_mismatches() { ok "$1 mismatches" judge mismatches "$@"; }
 
