@@ -136,6 +136,7 @@ static void write_results(struct gather *gather, const struct lw_scan_site *site
 	scan->used_bytes = marks->index.used_bytes;
 	scan->why = LW_SCAN_WHY_NONE;
 	scan->nr_scans++;
+	scan->cpu_ns = lw_sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	scan->took_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - scan->began_mono_ns;
 	lw_store_release(&scan->seq, (scan->seq | 1) + 1);
 	lw_store_release(&scan->state, LW_SCAN_DONE);

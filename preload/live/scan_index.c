@@ -7,7 +7,9 @@
 
 #include "preload/base/sys.h"
 
-enum { FIRST_ENTRIES = 4096, HUGE_BYTES = 16 << 20 };
+enum { FIRST_ENTRIES = 4096, HUGE_BYTES = 16 << 20, SMALL_PAGES_BYTES = 2 << 20 };
+
+static const uint64_t many_entries = UINT64_C(1) << 27; /* 2 GiB of addresses */
 
 static const uint64_t region_bytes = UINT64_C(1) << LW_SCAN_REGION_BITS;
 static const uint64_t stretches = UINT64_C(1) << (LW_SCAN_REGION_BITS - LW_SCAN_STRETCH_BITS);
@@ -25,13 +27,28 @@ void *lw_scan_room(uint64_t bytes)
 	return (void *)at;
 }
 
+/* Room for more than there will be; huge pages behind the first, which is all that most need. */
+static void *reserve(uint64_t bytes)
+{
+	long at = lw_syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (lw_sys_failed(at))
+		return NULL;
+	(void)lw_syscall(SYS_madvise, at, SMALL_PAGES_BYTES, MADV_NOHUGEPAGE);
+	(void)lw_syscall(SYS_madvise, at + SMALL_PAGES_BYTES, bytes - SMALL_PAGES_BYTES, MADV_HUGEPAGE);
+	return (void *)at;
+}
+
 static bool grow(struct lw_scan_index *index)
 {
 	uint64_t more = index->max ? index->max * 2 : FIRST_ENTRIES, size = sizeof(*index->entries);
 	long at;
 
 	if (!index->max) {
-		index->entries = lw_scan_room(more * size);
+		index->entries = reserve(many_entries * size);
+		more = index->entries ? many_entries : more;
+		if (!index->entries)
+			index->entries = lw_scan_room(more * size);
 		if (!index->entries)
 			return false;
 	} else {

@@ -80,29 +80,46 @@ bool lw_scan_index_finish(struct lw_scan_index *index);
 #define LW_SCAN_NOTHING UINT32_MAX
 #define LW_SCAN_SINGLE (UINT32_C(1) << 31)
 
-/* The block an address lies in, or is one past the end of; lo and span were looked at by the caller. */
-LW_INLINE uint32_t lw_scan_index_find(const struct lw_scan_index *index, uint64_t address)
+/* Where the search for an address begins, in two steps that each may miss the cache; then the search itself. */
+LW_INLINE const uint32_t *lw_scan_index_stretch(const struct lw_scan_index *index, uint64_t address)
 {
-	uint32_t region = index->regions[address >> LW_SCAN_REGION_BITS], at;
+	uint64_t stretch = (address & ((UINT64_C(1) << LW_SCAN_REGION_BITS) - 1)) >> LW_SCAN_STRETCH_BITS;
+	uint32_t region = index->regions[address >> LW_SCAN_REGION_BITS];
+
+	if (!region || region & LW_SCAN_SINGLE)
+		return NULL;
+	return &index->tables[((uint64_t)(region - 1) << (LW_SCAN_REGION_BITS - LW_SCAN_STRETCH_BITS)) + stretch];
+}
+
+LW_INLINE uint32_t lw_scan_index_first(const struct lw_scan_index *index, uint64_t address)
+{
+	const uint32_t *stretch = lw_scan_index_stretch(index, address);
+	uint32_t region;
+
+	if (stretch)
+		return *stretch - 1; /* 0, nothing, wraps around to LW_SCAN_NOTHING */
+	region = index->regions[address >> LW_SCAN_REGION_BITS];
+	return region ? region & ~LW_SCAN_SINGLE : LW_SCAN_NOTHING;
+}
+
+LW_INLINE uint32_t lw_scan_index_search(const struct lw_scan_index *index, uint32_t at, uint64_t address)
+{
 	uint64_t reach;
 
-	if (!region)
-		return LW_SCAN_NOTHING;
-	if (LW_UNLIKELY(region & LW_SCAN_SINGLE)) {
-		at = region & ~LW_SCAN_SINGLE;
-	} else {
-		uint64_t stretch = (address & ((UINT64_C(1) << LW_SCAN_REGION_BITS) - 1)) >> LW_SCAN_STRETCH_BITS;
-
-		at = index->tables[((uint64_t)(region - 1) << (LW_SCAN_REGION_BITS - LW_SCAN_STRETCH_BITS)) + stretch];
-		if (!at--)
-			return LW_SCAN_NOTHING;
-	}
+	if (at == LW_SCAN_NOTHING)
+		return at;
 	while (at + 1 < index->nr && lw_scan_start(&index->entries[at + 1]) <= address)
 		at++;
 	reach = lw_scan_bytes(&index->entries[at]);
 	reach = reach < LW_SCAN_LEAST_REACH ? LW_SCAN_LEAST_REACH : reach;
 	/* an address below the first block of a stretch wraps around */
 	return address - lw_scan_start(&index->entries[at]) <= reach ? at : LW_SCAN_NOTHING;
+}
+
+/* The block an address lies in, or is one past the end of; lo and span were looked at by the caller. */
+LW_INLINE uint32_t lw_scan_index_find(const struct lw_scan_index *index, uint64_t address)
+{
+	return lw_scan_index_search(index, lw_scan_index_first(index, address), address);
 }
 
 #endif

@@ -6,6 +6,7 @@ enum {
 	TAG_BITS = 9,		   /* a tag of the top byte leaves the bits from 47 to 55 zero */
 	WHOLE_BYTES = 64 << 10,	   /* larger blocks may have pages that were never touched */
 	STEP = 4,
+	AHEAD = 16,		   /* blocks of the queue */
 };
 
 bool lw_scan_marks_init(struct lw_scan_marks *marks)
@@ -22,16 +23,15 @@ bool lw_scan_marks_init(struct lw_scan_marks *marks)
 
 static void push(struct lw_scan_marks *marks, uint32_t at)
 {
-	__builtin_prefetch((const void *)lw_scan_start(&marks->index.entries[at]));
 	marks->queue[marks->nr_queued++] = at;
 }
 
-static void reach(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uint32_t at)
+static void reach(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uint32_t at, uint32_t from)
 {
 	if (entry->start & LW_SCAN_REACHED)
 		return;
 	entry->start |= LW_SCAN_REACHED;
-	marks->parents[at] = marks->here_in;
+	marks->parents[at] = from;
 	push(marks, at);
 }
 
@@ -71,16 +71,17 @@ static bool is_next_chunk(const struct lw_scan_entry *entry, uint64_t address)
 }
 
 /* In an allocator's tables an address at the end of a block means the free one that begins there. */
-static bool is_past_end(const struct lw_scan_marks *marks, const struct lw_scan_entry *entry, uint64_t address)
+static bool is_past_end(const struct lw_scan_marks *marks, const struct lw_scan_entry *entry, uint64_t address,
+		uint32_t from)
 {
-	return marks->here_in != LW_SCAN_NOTHING && marks->index.entries[marks->here_in].start & LW_SCAN_TABLES &&
+	return from != LW_SCAN_NOTHING && marks->index.entries[from].start & LW_SCAN_TABLES &&
 	       address - lw_scan_start(entry) >= lw_scan_bytes(entry);
 }
 
-static LW_NOINLINE void consider(struct lw_scan_marks *marks, uint64_t word)
+static void take(struct lw_scan_marks *marks, const struct lw_scan_candidate *candidate)
 {
-	uint64_t address = word & LW_SCAN_ADDRESS;
-	uint32_t at = lw_scan_index_find(&marks->index, address);
+	uint64_t word = candidate->word, address = word & LW_SCAN_ADDRESS;
+	uint32_t at = lw_scan_index_search(&marks->index, candidate->at, address);
 	struct lw_scan_entry *entry;
 
 	if (at == LW_SCAN_NOTHING)
@@ -89,18 +90,43 @@ static LW_NOINLINE void consider(struct lw_scan_marks *marks, uint64_t word)
 	/* what lies between blocks has no end that anybody points to: a module may begin there */
 	if (entry->start & LW_SCAN_UNOWNED && address - lw_scan_start(entry) >= lw_scan_bytes(entry))
 		return;
-	if (is_past_end(marks, entry, address))
+	if (is_past_end(marks, entry, address, candidate->from))
 		return;
 	if (word >> LW_SCAN_ADDRESS_BITS & ((1u << TAG_BITS) - 1) && address != lw_scan_start(entry))
 		return;
 	if (LW_UNLIKELY(marks->is_allocator) && is_next_chunk(entry, address))
 		return;
 	if (marks->phase == LW_SCAN_REACHING)
-		reach(marks, entry, at);
+		reach(marks, entry, at, candidate->from);
 	else if (marks->phase == LW_SCAN_LEADING)
 		follow(marks, entry, at);
 	else
 		drag(marks, entry, at);
+}
+
+static LW_NOINLINE void take_all(struct lw_scan_marks *marks)
+{
+	for (uint32_t i = 0; i < marks->nr_candidates; i++) {
+		struct lw_scan_candidate *candidate = &marks->candidates[i];
+
+		candidate->at = lw_scan_index_first(&marks->index, candidate->word & LW_SCAN_ADDRESS);
+		if (candidate->at != LW_SCAN_NOTHING)
+			__builtin_prefetch(&marks->index.entries[candidate->at], 1);
+	}
+	for (uint32_t i = 0; i < marks->nr_candidates; i++)
+		take(marks, &marks->candidates[i]);
+	marks->nr_candidates = 0;
+}
+
+static void consider(struct lw_scan_marks *marks, uint64_t word)
+{
+	const uint32_t *stretch = lw_scan_index_stretch(&marks->index, word & LW_SCAN_ADDRESS);
+
+	if (stretch)
+		__builtin_prefetch(stretch);
+	marks->candidates[marks->nr_candidates++] = (struct lw_scan_candidate){ .word = word, .from = marks->here_in };
+	if (marks->nr_candidates == LW_SCAN_CANDIDATES)
+		take_all(marks);
 }
 
 static uint64_t word_at(uintptr_t at)
@@ -154,9 +180,23 @@ static void sweep_block(struct lw_scan_marks *marks, const struct lw_scan_entry 
 		lw_maps_visit(&marks->maps, from, to, sweep_stretch, marks);
 }
 
+/* The next blocks of the queue lie anywhere: their first lines are fetched while others are swept. */
+static void look_ahead(struct lw_scan_marks *marks)
+{
+	if (marks->nr_swept + AHEAD < marks->nr_queued)
+		__builtin_prefetch(&marks->index.entries[marks->queue[marks->nr_swept + AHEAD]]);
+	if (marks->nr_swept + AHEAD / 2 < marks->nr_queued)
+		__builtin_prefetch((const void *)lw_scan_start(&marks->index.entries[marks->queue[marks->nr_swept + AHEAD / 2]]));
+}
+
 static void flood(struct lw_scan_marks *marks)
 {
-	while (marks->nr_swept < marks->nr_queued) {
+	for (;;) {
+		if (marks->nr_swept == marks->nr_queued)
+			take_all(marks);
+		if (marks->nr_swept == marks->nr_queued)
+			break;
+		look_ahead(marks);
 		marks->here_in = marks->queue[marks->nr_swept++];
 		sweep_block(marks, &marks->index.entries[marks->here_in]);
 	}
@@ -173,12 +213,13 @@ void lw_scan_mark_word(struct lw_scan_marks *marks, uint64_t word)
 void lw_scan_mark_range(struct lw_scan_marks *marks, uintptr_t from, uintptr_t to)
 {
 	sweep(marks, from, to);
+	take_all(marks);
 	marks->is_allocator = false;
 }
 
 void lw_scan_mark_entry(struct lw_scan_marks *marks, uint32_t at)
 {
-	reach(marks, &marks->index.entries[at], at);
+	reach(marks, &marks->index.entries[at], at, LW_SCAN_NOTHING);
 }
 
 void lw_scan_mark_rest(struct lw_scan_marks *marks)

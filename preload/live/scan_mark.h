@@ -23,6 +23,15 @@ enum lw_scan_phase {
 	LW_SCAN_DRAGGING,
 };
 
+/* A word that may be a pointer. They are looked up some at a time, so that the misses of the cache overlap. */
+struct lw_scan_candidate {
+	uint64_t word;
+	uint32_t from; /* the entry it was found in */
+	uint32_t at;   /* where the search begins */
+};
+
+enum { LW_SCAN_CANDIDATES = 32 };
+
 struct lw_scan_marks {
 	struct lw_scan_index index;
 	struct lw_maps maps;
@@ -31,6 +40,8 @@ struct lw_scan_marks {
 	uint32_t *parents; /* by entry: the block it was first met in, or LW_SCAN_NOTHING: a root */
 	uint64_t nr_queued, nr_swept;
 	uint32_t here_in; /* the entry being swept */
+	uint32_t nr_candidates;
+	struct lw_scan_candidate candidates[LW_SCAN_CANDIDATES];
 	uint32_t leader;
 	struct lw_scan_site *dragged; /* of the leader's site */
 	uint64_t swept_bytes;

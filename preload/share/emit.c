@@ -379,6 +379,7 @@ static bool emit_scan_head(struct dump *d, uint32_t state)
 	record->live_bytes = lw_load(&scan->live_bytes);
 	record->swept_bytes = lw_load(&scan->swept_bytes);
 	record->used_bytes = lw_load(&scan->used_bytes);
+	record->cpu_ns = lw_load(&scan->cpu_ns);
 	return finish(d, sizeof(*record));
 }
 

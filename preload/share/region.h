@@ -234,7 +234,8 @@ struct lw_scan {
 	uint32_t served;      /* what it was when the last one began that has ended */
 	uint32_t outcome;     /* of the scanner at work: enum lw_scan_outcome */
 	uint32_t reserved0;
-	uint64_t reserved[3];
+	uint64_t cpu_ns;      /* processor time of the scanner */
+	uint64_t reserved[2];
 };
 
 /* An array in the segment: where it starts, how many entries it has room for. */

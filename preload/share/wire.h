@@ -108,7 +108,7 @@ struct lw_wire_scan {
 	uint32_t nr_threads;
 	uint64_t began_ns; /* after the start of the process */
 	uint64_t took_ns, pause_ns;
-	uint64_t live_blocks, live_bytes, swept_bytes, used_bytes;
+	uint64_t live_blocks, live_bytes, swept_bytes, used_bytes, cpu_ns;
 };
 
 struct lw_wire_scan_site {
@@ -148,7 +148,7 @@ _Static_assert(sizeof(struct lw_wire_site) == 40, "wire");
 _Static_assert(sizeof(struct lw_wire_module) == 80, "wire");
 _Static_assert(sizeof(struct lw_wire_count) == 56, "wire");
 _Static_assert(sizeof(struct lw_wire_event) == 56, "wire");
-_Static_assert(sizeof(struct lw_wire_scan) == 88, "wire");
+_Static_assert(sizeof(struct lw_wire_scan) == 96, "wire");
 _Static_assert(sizeof(struct lw_wire_scan_site) == 72, "wire");
 /* the deepest stack (128 frames) with the longest hint file fits one message */
 _Static_assert(sizeof(struct lw_wire_site) + 128 * 10 + 4096 <= LW_WIRE_MAX, "wire");

@@ -348,6 +348,7 @@ static json_t *make_scan(const struct model *model)
 		return out;
 	json_object_set_new(out, "at_s", json_real((double)scan->began_ns / 1e9));
 	json_object_set_new(out, "took_s", json_real((double)scan->took_ns / 1e9));
+	json_object_set_new(out, "cpu_s", json_real((double)scan->cpu_ns / 1e9));
 	json_object_set_new(out, "pause_s", json_real((double)scan->pause_ns / 1e9));
 	json_object_set_new(out, "approximate", json_boolean(scan->flags & LW_SCAN_APPROXIMATE));
 	json_object_set_new(out, "confirmed", json_boolean(scan->flags & LW_SCAN_CONFIRMED));
