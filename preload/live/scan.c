@@ -65,8 +65,9 @@ static uint64_t count_threads(void)
 			       : 1;
 }
 
-static void fill_plan(uint32_t flags)
+static void fill_plan(uint32_t flags, const struct lw_options *options)
 {
+	plan.freeze = options->freeze;
 	plan.descriptor = lw_thread_pointer();
 	plan.tid = lw_sys_gettid();
 	plan.pid = lw_box->pid;
@@ -89,14 +90,14 @@ static void wait_for_keeper(void)
 		lw_sys_sleep_ms(1);
 }
 
-void lw_scan_at_exit(uintptr_t sp)
+void lw_scan_at_exit(uintptr_t sp, const struct lw_options *options)
 {
 	uint64_t mask;
 
 	lw_sys_block_signals(&mask);
 	(void)__atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE); /* no other begins any more */
 	wait_for_keeper();
-	fill_plan(LW_SCAN_AT_EXIT);
+	fill_plan(LW_SCAN_AT_EXIT, options);
 	plan.threads[plan.nr_threads++] = (struct lw_scan_thread){ .tid = plan.tid, .sp = sp };
 	if (keeper) {
 		lw_scan_refuse(LW_SCAN_WHY_TIME);
@@ -137,7 +138,7 @@ LW_COLD void lw_scan_look(const struct lw_options *options)
 		return;
 	if (is_keeper_gone(1 /* WNOHANG */) && is_due(options) && lw_load(&lw_box->state) == LW_STATE_RUNNING) {
 		lw_store(&last_ns, lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE));
-		fill_plan(0);
+		fill_plan(0, options);
 		if (options->scan == LW_SCAN_OPTION_NEVER) {
 			lw_scan_refuse(LW_SCAN_WHY_OFF);
 			lw_store_release(&lw_box->scan.served, lw_load(&lw_box->scan.request));

@@ -22,7 +22,7 @@ void lw_scan_init(void);
  * At the end of the process, in the thread that ends it, whose stack counts from sp up. Waits for the
  * scanner, a bounded time. What came of it stands in lw_box->scan.
  */
-void lw_scan_at_exit(uintptr_t sp);
+void lw_scan_at_exit(uintptr_t sp, const struct lw_options *options);
 
 /* Has a viewer asked for a scan, or is it time for one? Now and then, by any thread, inside a hook. Waits for nothing. */
 void lw_scan_look(const struct lw_options *options);

@@ -30,6 +30,7 @@ struct lw_scan_plan {
 	size_t locals_bytes;
 	uint32_t flags;		  /* LW_SCAN_* of region.h */
 	enum lw_scan_step step;
+	uint32_t freeze;	  /* enum lw_option_freeze: how other threads are stopped */
 	uint64_t *list;		  /* shared with the scanner: how many, then address and birth of each, rising */
 	size_t nr_threads;	  /* with known stack pointers, the beginner among them */
 	struct lw_scan_thread threads[LW_SCAN_MAX_THREADS];

@@ -9,10 +9,9 @@
 #include "preload/live/scan_freeze.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "preload/base/sys.h"
-#include "preload/share/region.h"
+#include "preload/live/scan_tasks.h"
 
 enum {
 	GETREGS = 12, /* PTRACE_* */
@@ -24,7 +23,6 @@ enum {
 	WALL = 0x40000000,
 	NO_HANG = 1,
 	MAX_ROUNDS = 16,
-	LIST_BYTES = 16384,
 	POLL_US = 20,
 	LEAST_PATIENCE_US = 20000,
 	PATIENCE_US_A_THREAD = 200,
@@ -38,38 +36,6 @@ static struct held {
 	uint16_t signal; /* that it was about to take */
 } held[LW_SCAN_MAX_THREADS];
 static uint32_t nr_held;
-static char list[LIST_BYTES] __attribute__((aligned(8)));
-
-struct entry { /* struct linux_dirent64 */
-	uint64_t ino, off;
-	uint16_t bytes;
-	uint8_t type;
-	char name[];
-};
-
-static char *put_number(char *at, uint32_t value)
-{
-	char digits[10];
-	int nr = 0;
-
-	do
-		digits[nr++] = (char)('0' + value % 10);
-	while ((value /= 10) != 0);
-	while (nr)
-		*at++ = digits[--nr];
-	*at = '\0';
-	return at;
-}
-
-static int32_t parse_number(const char *text)
-{
-	int32_t value = 0;
-
-	for (; *text >= '0' && *text <= '9'; text++)
-		value = value * 10 + (*text - '0');
-	return value;
-}
-
 static bool is_held(int32_t tid)
 {
 	for (uint32_t i = 0; i < nr_held; i++) {
@@ -94,31 +60,9 @@ static int seize(int32_t tid)
 	return 1;
 }
 
-/* One look at the list of threads: how many were new, or -errno. */
-static int seize_new(int32_t pid, int32_t spare)
+static int seize_new(void *spare, int32_t tid)
 {
-	char path[32] = "/proc/";
-	int nr_new = 0, fd, ret = 0;
-	long got = 0;
-
-	strcpy(put_number(path + 6, (uint32_t)pid), "/task");
-	fd = lw_sys_open(path, O_RDONLY | O_DIRECTORY);
-	if (fd < 0)
-		return fd;
-	while (ret >= 0 && (got = lw_syscall(SYS_getdents64, fd, list, sizeof(list))) > 0) {
-		for (long at = 0; at < got && ret >= 0;) {
-			const struct entry *entry = (const struct entry *)(const void *)(list + at);
-			int32_t tid = parse_number(entry->name);
-
-			at += entry->bytes;
-			if (tid <= 0 || tid == spare || is_held(tid))
-				continue;
-			ret = seize(tid);
-			nr_new += ret > 0;
-		}
-	}
-	lw_sys_close(fd);
-	return ret < 0 ? ret : got < 0 ? (int)got : nr_new;
+	return tid == *(const int32_t *)spare || is_held(tid) ? 0 : seize(tid);
 }
 
 static void look_at(struct held *thread)
@@ -201,12 +145,10 @@ bool lw_scan_freeze(struct lw_scan_plan *plan, int32_t spare)
 
 	nr_held = 0;
 	for (int round = 0; round < MAX_ROUNDS && nr_new > 0; round++) {
-		nr_new = seize_new(plan->pid, spare);
+		nr_new = lw_scan_tasks_visit(plan->pid, seize_new, &spare);
 		is_all = wait_for_all() && nr_new == 0;
 	}
 	is_all = take_registers(plan) && is_all;
-	if (!is_all)
-		plan->flags |= LW_SCAN_APPROXIMATE;
 	return is_all;
 }
 

@@ -12,7 +12,7 @@
 
 /*
  * Stops all threads of plan->pid but `spare` (0 none), adds them to plan->threads. False: it is not
- * allowed, or not all stopped in time; then flags of the plan say that the result is approximate.
+ * allowed, or not all stopped in time.
  */
 bool lw_scan_freeze(struct lw_scan_plan *plan, int32_t spare);
 

@@ -9,6 +9,8 @@
 #include "preload/base/mem.h"
 #include "preload/base/sys.h"
 #include "preload/live/scan_freeze.h"
+#include "preload/live/scan_park.h"
+#include "preload/share/options.h"
 #include "preload/share/box.h"
 
 enum {
@@ -99,6 +101,27 @@ void lw_scan_once(const struct lw_scan_plan *plan, void (*thaw)(void))
 		lw_scan_refuse(LW_SCAN_WHY_CLONE);
 }
 
+static void thaw(void)
+{
+	lw_scan_thaw();
+	lw_scan_unpark();
+}
+
+/* The other threads stand still, if that can be had in one way or the other. */
+static void freeze(struct lw_scan_plan *plan)
+{
+	bool is_all = false;
+
+	if (plan->freeze == LW_FREEZE_PTRACE)
+		is_all = lw_scan_freeze(plan, keeper.spare);
+	if (!is_all && plan->freeze != LW_FREEZE_NONE && plan->nr_threads == keeper.nr_known) {
+		lw_scan_thaw();
+		is_all = lw_scan_park(plan, keeper.spare);
+	}
+	if (!is_all)
+		plan->flags |= LW_SCAN_APPROXIMATE;
+}
+
 static void scan(enum lw_scan_step step)
 {
 	struct lw_scan_plan *plan = keeper.plan;
@@ -108,9 +131,9 @@ static void scan(enum lw_scan_step step)
 	plan->step = step;
 	plan->hot = lw_hot;
 	lw_box->scan.began_mono_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
-	(void)lw_scan_freeze(plan, keeper.spare);
+	freeze(plan);
 	lw_box->scan.nr_threads = (uint32_t)(plan->nr_threads ? plan->nr_threads - 1 : 0);
-	lw_scan_once(plan, lw_scan_thaw);
+	lw_scan_once(plan, thaw);
 }
 
 static void scan_twice(void)
@@ -162,7 +185,7 @@ int lw_scan_keeper_start(struct lw_scan_plan *plan, bool is_waiting)
 	keeper.flags = plan->flags;
 	keeper.spare = is_waiting ? plan->tid : 0;
 	lw_sys_block_signals(&mask);
-	pid = lw_sys_clone(CLONE_VM | CLONE_FILES | CLONE_UNTRACED, keeper.stack + STACK_BYTES, &tid,
+	pid = lw_sys_clone(CLONE_VM | CLONE_SIGHAND | CLONE_FILES | CLONE_UNTRACED, keeper.stack + STACK_BYTES, &tid,
 			(void *)lw_thread_pointer(), run, NULL);
 	lw_sys_restore_signals(&mask);
 	return (int)pid;

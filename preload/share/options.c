@@ -52,6 +52,9 @@ static const struct lw_option_spec table[] = {
 	{FIELD(scan_every), .type = LW_OPTION_SECONDS, .least = 0, .most = 604800, .fallback = "0",
 		.help = "search the running process for lost memory so often (30, 60s, 10m, 2h); 0 "
 			"only when asked by `leakwatch-snapshot --leaks`"},
+	{CHOICE(freeze, "ptrace|signal|none"), .fallback = "ptrace",
+		.help = "how the threads are stopped for the moment of a search: ptrace, and where it "
+			"is not allowed a real-time signal; none finds less, never too much"},
 	{CHOICE(show, "few|all"), .fallback = "few",
 		.help = "of the memory that is still pointed to, list the largest few sites or all"},
 	{NUMBER(exitcode, 0, 255), .fallback = "0",

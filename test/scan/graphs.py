@@ -23,11 +23,10 @@ def verdicts(report):
     return found
 
 
-def run(library, program, seed, nr_graphs, how, allocator, folder):
+def run(library, program, seed, nr_graphs, how, freeze, allocator, folder):
     path = os.path.join(folder, 'report.json')
-    env = dict(os.environ, LEAKWATCH_OPTIONS=f'json={path}:report=never:depth=4',
+    env = dict(os.environ, LEAKWATCH_OPTIONS=f'json={path}:log_path=/dev/null:depth=4:freeze={freeze}',
                LD_PRELOAD=library + (' ' + allocator if allocator else ''))
-    env['LEAKWATCH_OPTIONS'] = f'json={path}:log_path=/dev/null:depth=4'
     out = subprocess.run([program, str(seed), str(nr_graphs), how], env=env, capture_output=True, text=True,
                          timeout=60, check=False)
     with open(path, encoding='utf-8') as file:
@@ -50,18 +49,19 @@ def main():
     nr, bad = 0, 0
     with tempfile.TemporaryDirectory(prefix='leakwatch-test.') as folder:
         for allocator in allocators:
-            for how in ('exit', '_exit', 'threads'):
+            for how, freeze in (('exit', 'ptrace'), ('_exit', 'ptrace'), ('threads', 'ptrace'), ('threads', 'signal'),
+                                ('threads', 'none')):
                 live = lost = accused = missed = 0
                 strange = []
-                for seed in range(1, max(1, nr_all // per_run // 3) + 1):
-                    one = run(library, program, seed, per_run, how, allocator, folder)
+                for seed in range(1, max(1, nr_all // per_run // 5) + 1):
+                    one = run(library, program, seed, per_run, how, freeze, allocator, folder)
                     live, lost, accused, missed = (live + one[0], lost + one[1], accused + one[2], missed + one[3])
                     if one[2] or not one[4] or one[3] * 1000 > one[1]:
                         strange.append((seed, one))
                 nr += 1
                 good = not accused and missed * 1000 <= lost and all(s[1][4] for s in strange)
                 bad += not good
-                name = f'{how}, {os.path.basename(allocator) or "glibc"}'
+                name = f'{how}, {freeze}, {os.path.basename(allocator) or "glibc"}'
                 print(f'{"" if good else "not "}ok {nr} - {name}: {live} reachable, {accused} accused; '
                       f'{lost} lost, {missed} missed', flush=True)
                 for seed, one in strange[:5]:
