@@ -212,6 +212,15 @@ static int print_report(
 	return err ? 1 : 0;
 }
 
+/* Once it is written nobody else is to report, though the target be killed before it says so itself. */
+static void report_and_mark(
+	const struct command *command, struct report *report, const char *complaints)
+{
+	deliver_reports(report, complaints, command->stderr_fd);
+	if (command->shmid >= 0)
+		lw_region_set_reported(command->shmid);
+}
+
 static int run_report(const struct command *command)
 {
 	struct lw_options options;
@@ -240,7 +249,7 @@ static int run_report(const struct command *command)
 			symbols_skip_debug(report.symbols, is_library_of_the_system);
 		report_judge(&report);
 		if (command->is_report)
-			deliver_reports(&report, complaints, command->stderr_fd);
+			report_and_mark(command, &report, complaints);
 		else
 			status = print_report(command, &report, complaints);
 		say_done(command, &report);

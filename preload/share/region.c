@@ -198,7 +198,7 @@ static bool is_of_process(const struct lw_region_header *region, int32_t pid, ui
 {
 	if (region->pid != pid)
 		return false;
-	return !start_ticks || !region->start_ticks || region->start_ticks == start_ticks;
+	return !lw_region_is_reused(region->start_ticks, start_ticks);
 }
 
 /* As lw_region_attach_id, with patience for a target that is just filling in its header. */
@@ -285,6 +285,23 @@ static const char *parse_u64(const char *at, uint64_t *value)
 		sum = sum * 10 + (uint64_t)(*at++ - '0');
 	*value = sum;
 	return at;
+}
+
+void lw_region_set_reported(int shmid)
+{
+	struct lw_region_header *region;
+	uint32_t ending = LW_STATE_ENDING;
+	struct shmid_ds segment;
+
+	if (shmctl(shmid, IPC_STAT, &segment) < 0 || segment.shm_segsz < sizeof(*region))
+		return;
+	region = shmat(shmid, NULL, 0);
+	if (region == (void *)-1)
+		return;
+	if (region->magic == LW_REGION_MAGIC)
+		__atomic_compare_exchange_n(&region->state, &ending, LW_STATE_REPORTED, false,
+			__ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	(void)shmdt(region);
 }
 
 bool lw_region_proc_stat(int32_t pid, uint64_t *start_ticks, int32_t *ppid)

@@ -189,7 +189,8 @@ struct lw_region_header {
 	int32_t pid, ppid;	/* in the target's own pid namespace */
 	uint32_t uid;
 	uint32_t depth;		/* option `depth` in force */
-	uint64_t start_ticks;	/* field 22 of /proc/PID/stat: tells a reused pid; 0 unknown */
+	uint64_t start_ticks;	/* CLOCK_BOOTTIME when the region was made, in the unit of field 22 of
+				 * /proc/PID/stat: see lw_region_is_reused(); 0 unknown */
 	uint64_t started_mono_ns; /* CLOCK_MONOTONIC; ms fields count from here */
 	uint64_t started_real_ns; /* CLOCK_REALTIME */
 	uint64_t stderr_dev, stderr_ino;
@@ -255,7 +256,7 @@ const char *lw_region_check(const struct lw_region_header *copy, uint64_t segmen
 /*
  * lw_region_attach - map the region of `pid` (as seen in this IPC and pid namespace) read-only.
  * 0 and *region, *bytes, *shmid; -ESRCH no such region, -EACCES another user's, -EPROTO bad header
- * (then *why is a static sentence). start_ticks 0 = do not compare.
+ * (then *why is a static sentence). start_ticks: field 22 of the living process, 0 = do not compare.
  */
 int lw_region_attach(int32_t pid, uint64_t start_ticks, const struct lw_region_header **region,
 		uint64_t *bytes, int *shmid, const char **why);
@@ -263,6 +264,19 @@ int lw_region_attach(int32_t pid, uint64_t start_ticks, const struct lw_region_h
 int lw_region_attach_id(int shmid, const struct lw_region_header **region, uint64_t *bytes,
 		const char **why);
 void lw_region_detach(const struct lw_region_header *region);
+
+/* Moves the state of a region we own on from ENDING to REPORTED: its report is written. */
+void lw_region_set_reported(int shmid);
+
+/*
+ * Is the process that now has the region's pid, started at process_ticks (field 22), another one? A process
+ * makes its region after it was started, so one that is younger than the region did not make it. 0: unknown.
+ * Saves each watched process from reading its own start time, which takes longer than making the region.
+ */
+static inline bool lw_region_is_reused(uint64_t region_ticks, uint64_t process_ticks)
+{
+	return region_ticks && process_ticks > region_ticks;
+}
 
 /* Field 22 (start time) and 4 (parent) of /proc/PID/stat; false when it cannot be read. pid 0: self. */
 bool lw_region_proc_stat(int32_t pid, uint64_t *start_ticks, int32_t *ppid);
