@@ -13,6 +13,7 @@
 #include "preload/record/track.h"
 #include "preload/share/box.h"
 #include "preload/share/emit.h"
+#include "preload/share/place.h"
 #include "preload/share/report.h"
 
 enum {
@@ -43,17 +44,9 @@ static bool has_something_to_say(void)
 	return false;
 }
 
-/* Has this process anywhere to write to? A child writes only to files of its own, unless followed. */
-static bool has_a_place(void)
-{
-	if (lw_box->flags & (LW_REGION_ROOT | LW_REGION_WATCHED))
-		return true;
-	return lw_options_has_pid(options->json) || lw_options_has_pid(options->log_path);
-}
-
 static bool is_report_wanted(void)
 {
-	if (options->report == LW_REPORT_NEVER || !has_a_place())
+	if (!lw_place_is_given(options, lw_box->flags))
 		return false;
 	if (options->json[0] || options->report == LW_REPORT_ALWAYS || options->verbose)
 		return true;
