@@ -10,6 +10,7 @@
 #include "preload/base/sys.h"
 #include "preload/live/raw.h"
 #include "preload/live/reporter.h"
+#include "preload/record/history.h"
 #include "preload/record/track.h"
 #include "preload/share/box.h"
 #include "preload/share/emit.h"
@@ -28,7 +29,7 @@ void lw_report_init(const struct lw_options *settings)
 	options = settings;
 }
 
-/* Does anything stay allocated, or was anything wrong? Quick: no names are known here. */
+/* Does anything stay allocated, was anything wrong or freed by exit alone? Quick: no names are known here. */
 static bool has_something_to_say(void)
 {
 	uint32_t nr_sites = lw_load_acquire(&lw_box->nr_sites);
@@ -41,7 +42,7 @@ static bool has_something_to_say(void)
 		if (count.alloc_blocks != count.freed_blocks)
 			return true;
 	}
-	return false;
+	return lw_history_may_be_held();
 }
 
 static bool is_report_wanted(void)
