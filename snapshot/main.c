@@ -24,6 +24,7 @@
 #include "snapshot/report/format.h"
 #include "snapshot/model/verdict.h"
 #include "snapshot/report/output.h"
+#include "snapshot/source/memory.h"
 #include "snapshot/source/source.h"
 
 __attribute__((noreturn)) static void fail(const char *why)
@@ -247,6 +248,10 @@ static int run_report(const struct command *command)
 			alloc_check(symbols_new(root_of(report.model, report.state, root)));
 		if (!options.full_stacks)
 			symbols_skip_debug(report.symbols, is_library_of_the_system);
+		if (strcmp(report.state, "killed")) /* it is there, and its limits are */
+			report.left_bytes = memory_left_bytes(report.model->hello.pid);
+		else
+			report.left_bytes = memory_left_bytes(0);
 		report_judge(&report);
 		if (command->is_report)
 			report_and_mark(command, &report, complaints);

@@ -258,15 +258,19 @@ static size_t count_levels(const double *lower, size_t nr, double gain)
 	return nr_levels;
 }
 
-/* The last point still within a twentieth of the gain above the start. */
-static double rise_began(struct series series, const double *lower)
+/* Where the line reaches back to from the last point within a twentieth of the gain. */
+static void find_beginning(struct series whole, struct growth *growth)
 {
-	double gain = lower[series.nr - 1] - lower[0];
+	double lower[MAX_POINTS], gain, since_s;
 	size_t i = 0;
 
-	while (i + 1 < series.nr && lower[i + 1] <= lower[0] + gain / 20)
+	lower_envelope(whole, lower);
+	gain = lower[whole.nr - 1] - lower[0];
+	while (i + 1 < whole.nr && lower[i + 1] <= lower[0] + gain / 20)
 		i++;
-	return series.points[i].s;
+	since_s = whole.points[i].s - (lower[i] - lower[0]) / growth->bytes_per_s;
+	growth->since_s = i ? fmax(since_s, whole.points[0].s) : fmax(since_s, 0);
+	growth->gained_bytes = gain;
 }
 
 /* ---- verdicts ---- */
@@ -292,7 +296,7 @@ static bool is_even(struct series series, double slope, double recent)
 	       middle - first >= least_first_rise * (last - middle);
 }
 
-static void judge_rise(struct series series, struct growth *growth)
+static void judge_rise(struct series whole, struct series series, struct growth *growth)
 {
 	struct series last = part_of(series, last_part, 1);
 	double lower[MAX_POINTS], z, gain;
@@ -312,8 +316,7 @@ static void judge_rise(struct series series, struct growth *growth)
 	if (count_levels(lower, series.nr, gain) < LEAST_LEVELS)
 		return;
 	growth->kind = GROWTH_GROWING;
-	growth->since_s = rise_began(series, lower);
-	growth->gained_bytes = lower[series.nr - 1] - lower[0];
+	find_beginning(whole, growth);
 }
 
 /* A rise, looked at from the very start, that ended before the last third. */
@@ -356,7 +359,7 @@ void growth_judge(const struct growth_point *points, size_t nr_points, struct gr
 	settled = part_of(whole, startup_part, 1);
 	if (span_of(whole) <= 0 || settled.nr < GROWTH_LEAST_POINTS)
 		return;
-	judge_rise(settled, growth);
+	judge_rise(whole, settled, growth);
 	if (growth->kind == GROWTH_STEADY)
 		judge_bound(whole, growth);
 }
