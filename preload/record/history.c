@@ -37,7 +37,7 @@ static struct sampler {
 	uint64_t ms; /* of the sample under way */
 	uint64_t interval_ms;
 	uint64_t random;
-	uint32_t nr_kept;
+	uint32_t nr_kept; /* stored atomically: read at exit without the claim */
 	uint32_t nr_merged; /* pairs at the start of `order` that have become one since the interval doubled */
 	uint8_t order[LW_HISTORY_SAMPLES]; /* slots by time */
 } sampler;
@@ -132,7 +132,7 @@ static uint32_t merge_pair(void)
 	}
 	at = sampler.nr_merged++ + (uint32_t)(draw() >> 32 & 1);
 	slot = sampler.order[at];
-	sampler.nr_kept--;
+	lw_store(&sampler.nr_kept, sampler.nr_kept - 1);
 	memmove(sampler.order + at, sampler.order + at + 1, sampler.nr_kept - at);
 	lw_store_release(&lw_box->samples[slot].is_kept, 0);
 	return slot;
@@ -155,7 +155,8 @@ static void end_sample(void)
 	lw_store(&sample->ms, sampler.ms);
 	lw_store(&sample->nr_sites, sampler.end_site);
 	lw_store_release(&sample->is_kept, 1);
-	sampler.order[sampler.nr_kept++] = (uint8_t)sampler.slot;
+	sampler.order[sampler.nr_kept] = (uint8_t)sampler.slot;
+	lw_store(&sampler.nr_kept, sampler.nr_kept + 1);
 	sampler.is_sweeping = false;
 	set_next();
 }
@@ -236,13 +237,11 @@ static bool has_grown(uint32_t site)
 	return sums[1] > sums[0] + sums[0] / 5;
 }
 
-bool lw_history_may_be_held(void)
+static bool has_emptied_grown(void)
 {
 	uint32_t nr_sites = lw_load_acquire(&lw_box->nr_sites);
 	struct lw_held live[STRETCH_SITES];
 
-	if (!lw_load(&lw_box->exit_began_ms))
-		return false;
 	for (uint32_t site = 0, nr; site < nr_sites; site += nr) {
 		nr = stretch(site, nr_sites);
 		look(site, nr, live);
@@ -255,4 +254,17 @@ bool lw_history_may_be_held(void)
 		}
 	}
 	return false;
+}
+
+bool lw_history_may_be_held(void)
+{
+	bool may_be;
+
+	if (!lw_load(&lw_box->exit_began_ms))
+		return false;
+	if (!claim()) /* a thread that goes on allocating */
+		return true;
+	may_be = has_emptied_grown();
+	release();
+	return may_be;
 }

@@ -274,9 +274,20 @@ uint32_t lw_box_now_ms(void)
 	return (uint32_t)((lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / 1000000);
 }
 
+/* Pages of the tiles, if each has a site that ever held something. */
+static uint64_t history_bytes(void)
+{
+	uint64_t nr_tiles = (lw_box->nr_sites + LW_CHUNK_SITES - 1) / LW_CHUNK_SITES, nr_kept = 0;
+
+	for (uint32_t slot = 0; slot < LW_HISTORY_SAMPLES; slot++)
+		nr_kept += lw_load(&lw_box->samples[slot].is_kept);
+	return nr_tiles * LW_ALIGN_UP(nr_kept * LW_HISTORY_TILE_BYTES / LW_HISTORY_SAMPLES, 4096u) +
+	       (lw_box->exit_began_ms ? (uint64_t)lw_box->nr_sites * lw_box->held.stride : 0);
+}
+
 uint64_t lw_box_used_bytes(void)
 {
-	return sizeof(*lw_box) + (uint64_t)lw_box->nr_modules * lw_box->modules.stride +
+	return sizeof(*lw_box) + history_bytes() + (uint64_t)lw_box->nr_modules * lw_box->modules.stride +
 	       (uint64_t)lw_box->nr_sites * lw_box->sites.stride +
 	       (uint64_t)lw_box->nr_chunks * lw_box->chunks.stride +
 	       (uint64_t)lw_box->nr_rows * lw_box->rows.stride + (uint64_t)lw_box->pool_used * 8;
