@@ -121,7 +121,7 @@ const char *trend_sparkline(
 	for (int bar = 0; nr_points && bar < SPARKLINE_BARS; bar++)
 		highest = fmax(highest, values[bar]);
 	for (int bar = 0; nr_points && bar < SPARKLINE_BARS; bar++) {
-		int height = highest > 0 ? (int)(values[bar] / highest * (NR_HEIGHTS - 0.01)) : 0;
+		int height = highest > 0 ? (int)(values[bar] / highest * (NR_HEIGHTS - 1) + 0.5) : 0;
 
 		height = height < 0 ? 0 : height;
 		if (is_utf8) { /* U+2581, one eighth of a block, to U+2588 */

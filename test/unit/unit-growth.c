@@ -330,8 +330,59 @@ static void test_leaks(void)
 	}
 }
 
+/* ---- edges ---- */
+
+static enum growth_kind kind_of(const struct growth_point *points, size_t nr)
+{
+	struct growth growth;
+
+	growth_judge(points, nr, &growth);
+	return growth.kind;
+}
+
+static void test_edges(void)
+{
+	struct growth_point points[3000];
+	struct growth growth;
+
+	for (int i = 0; i < 3000; i++)
+		points[i] = (struct growth_point){10 + i, 5000 + 1000.0 * i};
+	ok(kind_of(points, 0) == GROWTH_STEADY, "no points");
+	ok(kind_of(points, GROWTH_LEAST_POINTS - 1) == GROWTH_STEADY, "too few points");
+	ok(kind_of(points, 20) == GROWTH_GROWING, "twenty that rise");
+	growth_judge(points, 60, &growth);
+	ok(fabs(growth.bytes_per_s - 1000) < 1e-6, "its slope is exact without noise");
+	ok(growth.since_s >= 0 && growth.since_s <= 15, "since its start: %g", growth.since_s);
+	ok(growth.p < 1e-6, "and sure");
+	growth_judge(points, 3000, &growth);
+	ok(growth.kind == GROWTH_GROWING && fabs(growth.bytes_per_s - 1000) < 1e-3,
+		"a long series of a viewer");
+	points[7].bytes = NAN;
+	ok(kind_of(points, 60) == GROWTH_STEADY, "what is no number is nothing");
+	points[7].bytes = HUGE_VAL;
+	ok(kind_of(points, 60) == GROWTH_STEADY, "nor what has no end");
+	points[7].bytes = 12000;
+	points[30].s = 1;
+	ok(kind_of(points, 60) == GROWTH_STEADY, "time that falls");
+	for (int i = 0; i < 60; i++)
+		points[i] = (struct growth_point){5, i};
+	ok(kind_of(points, 60) == GROWTH_STEADY, "all at one time");
+	for (int i = 0; i < 60; i++)
+		points[i] = (struct growth_point){i < 40 ? i : 1e9 + i, 1000.0 * i};
+	ok(kind_of(points, 40) == GROWTH_GROWING, "a busy time");
+	points[40].bytes = points[39].bytes;
+	ok(kind_of(points, 41) != GROWTH_GROWING, "and then a pause: no growth");
+	for (int i = 0; i < 60; i++)
+		points[i] = (struct growth_point){i, 5e6 + (i / 20) * 1e6};
+	ok(kind_of(points, 60) == GROWTH_STEADY, "two large blocks more are no trend");
+	for (int i = 0; i < 60; i++)
+		points[i] = (struct growth_point){i, 9e18 * i};
+	ok(kind_of(points, 60) == GROWTH_GROWING, "numbers as large as can be");
+}
+
 int main(void)
 {
+	test_edges();
 	test_others();
 	test_leaks();
 	return done();
