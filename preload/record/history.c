@@ -21,9 +21,9 @@
 enum {
 	FIRST_INTERVAL_MS = 50,
 	STRETCH_SITES = 32,	/* summed together: 1 KiB of stack */
-	STEP_COUNTERS = 4096,	/* counters of 32 bytes that one step reads */
+	STEP_COUNTERS = 2048,	/* counters of 32 bytes that one step reads: some microseconds */
 	LEAST_STEP_SITES = 16,	/* with all rows in use */
-	MOST_STEP_SITES = 1024, /* each tile may be a page to be made */
+	MOST_STEP_SITES = 512,	/* each tile may be a page to be made */
 	LEAST_SAMPLES = 12,	/* fewer have no trend: exit is not noted */
 	LEAST_HELD_BLOCKS = 6,
 };

@@ -135,7 +135,8 @@ static void test_slices(void)
 		nr_steps++;
 	} while (!lw_hot.next_sample_ms && nr_steps < 1000);
 	nr_after = lw_box->samples[0].is_kept;
-	is_u64(nr_steps, (NR_MANY + 2 + 1023) / 1024, "a sample of %d sites is taken in slices", NR_MANY);
+	ok(nr_steps >= 3 && nr_steps <= NR_MANY / 16, "a sample of %d sites is taken in %u slices", NR_MANY,
+		nr_steps);
 	ok(!nr_before && nr_after == 1, "and kept when the last is done");
 	ok(lw_hot.next_sample_ms > ms && lw_hot.next_sample_ms <= ms + 150, "the next one is due later");
 	is_u64(lw_box->samples[0].ms, ms, "its time is that of the first slice");
