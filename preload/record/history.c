@@ -20,6 +20,7 @@
 
 enum {
 	FIRST_INTERVAL_MS = 50,
+	MOST_INTERVAL_MS = 1 << 30, /* twelve days: two years of samples */
 	STRETCH_SITES = 32,	/* summed together: 1 KiB of stack */
 	STEP_COUNTERS = 2048,	/* counters of 32 bytes that one step reads: some microseconds */
 	LEAST_STEP_SITES = 16,	/* with all rows in use */
@@ -128,7 +129,8 @@ static uint32_t merge_pair(void)
 
 	if (sampler.nr_merged == LW_HISTORY_SAMPLES / 2) {
 		sampler.nr_merged = 0;
-		sampler.interval_ms *= 2;
+		if (sampler.interval_ms < MOST_INTERVAL_MS)
+			sampler.interval_ms *= 2;
 	}
 	at = sampler.nr_merged++ + (uint32_t)(draw() >> 32 & 1);
 	slot = sampler.order[at];

@@ -232,6 +232,7 @@ int main(void)
 	test_even(4000, 3);
 	test_even(60000, 7);
 	test_even(UINT64_C(30) * 86400 * 1000, 100003);
+	test_even(UINT64_C(1500) * 86400 * 1000, 10000019);
 	test_slices();
 	test_exit();
 	test_threads();
