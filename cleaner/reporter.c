@@ -66,6 +66,14 @@ bool reporter_is_wanted(const struct lw_region_header *copy)
 	return options.json[0] || options.log_path[0] || copy->flags & LW_REGION_STDERR_TTY;
 }
 
+bool reporter_is_launcher(const struct lw_region_header *copy)
+{
+	struct lw_options options;
+
+	read_options(copy, &options);
+	return options.stay && copy->flags & LW_REGION_ROOT;
+}
+
 static bool try_path(char *out, const char *dir, const char *below)
 {
 	return dir[0] &&

@@ -18,6 +18,9 @@ void reporter_init(const char *argv0);
 
 bool reporter_is_wanted(const struct lw_region_header *copy);
 
+/* Did the launcher stay as its parent, to report a killed program itself? */
+bool reporter_is_launcher(const struct lw_region_header *copy);
+
 /* Is there room for one more run? */
 bool reporter_has_room(void);
 

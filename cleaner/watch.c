@@ -109,7 +109,7 @@ static bool is_dead(const struct proc_stat *stat)
 
 static bool is_same(const struct watch *watch, const struct proc_stat *stat)
 {
-	return !watch->start_ticks || stat->start_ticks == watch->start_ticks;
+	return !lw_region_is_reused(watch->start_ticks, stat->start_ticks);
 }
 
 static bool is_number_alive(const struct watch *watch)

@@ -13,10 +13,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "preload/share/region.h"
+
 struct watch {
 	int32_t pid;	      /* in our pid namespace */
 	int fd;		      /* pidfd, -1 none */
-	uint64_t start_ticks; /* field 22 of /proc/PID/stat, 0 unknown */
+	uint64_t start_ticks; /* of the region: a process that started later is another */
 };
 
 /* False: that process is gone. */

@@ -24,6 +24,7 @@
 #include "snapshot/report/format.h"
 #include "snapshot/model/verdict.h"
 #include "snapshot/report/output.h"
+#include "snapshot/source/memory.h"
 #include "snapshot/source/source.h"
 
 __attribute__((noreturn)) static void fail(const char *why)
@@ -221,6 +222,15 @@ static void ask_for_leaks(const struct command *command)
 		(void)fprintf(stderr, "leakwatch-snapshot: %s\n", error.text);
 }
 
+/* Once it is written nobody else is to report, though the target be killed before it says so itself. */
+static void report_and_mark(
+	const struct command *command, struct report *report, const char *complaints)
+{
+	deliver_reports(report, complaints, command->stderr_fd);
+	if (command->shmid >= 0)
+		lw_region_set_reported(command->shmid);
+}
+
 static int run_report(const struct command *command)
 {
 	struct lw_options options;
@@ -249,9 +259,13 @@ static int run_report(const struct command *command)
 			alloc_check(symbols_new(root_of(report.model, report.state, root)));
 		if (!options.full_stacks)
 			symbols_skip_debug(report.symbols, is_library_of_the_system);
+		if (strcmp(report.state, "killed")) /* it is there, and its limits are */
+			report.left_bytes = memory_left_bytes(report.model->hello.pid);
+		else
+			report.left_bytes = memory_left_bytes(0);
 		report_judge(&report);
 		if (command->is_report)
-			deliver_reports(&report, complaints, command->stderr_fd);
+			report_and_mark(command, &report, complaints);
 		else
 			status = print_report(command, &report, complaints);
 		if (command->has_leaks && report.lost.blocks)

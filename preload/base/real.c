@@ -135,6 +135,14 @@ static __attribute__((noreturn)) void boot_exit(int status)
 		(void)lw_syscall(SYS_exit_group, status);
 }
 
+static __attribute__((noreturn)) void boot_exit_after_handlers(int status)
+{
+	find_later(&lw_real.exit, "exit");
+	if (lw_real.exit != boot_exit_after_handlers)
+		lw_real.exit(status);
+	boot_exit(status);
+}
+
 struct lw_real lw_real = {
 	.malloc = boot_malloc,
 	.calloc = boot_calloc,
@@ -148,6 +156,7 @@ struct lw_real lw_real = {
 	.usable_size = boot_usable_size,
 	.dlclose = boot_dlclose,
 	.exit_now = boot_exit,
+	.exit = boot_exit_after_handlers,
 };
 
 /* ---- the rest of the look-up ---- */

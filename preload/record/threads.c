@@ -10,7 +10,6 @@
 #include "preload/record/threads.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #include "preload/base/hot.h"
 #include "preload/base/mem.h"
@@ -52,6 +51,13 @@ static uint32_t nr_slices(void)
 	return (lw_load_acquire(&lw_box->nr_sites) + LW_CHUNK_SITES - 1) / LW_CHUNK_SITES;
 }
 
+/* The link of a spare chunk, in two counters that cancel out. */
+static void link_chunk(uint32_t chunk, uint64_t next)
+{
+	lw_store(&chunk_at(chunk)->alloc_bytes, next);
+	lw_store(&chunk_at(chunk)->freed_bytes, next);
+}
+
 static uint32_t take_chunk(void)
 {
 	uint32_t chunk;
@@ -60,7 +66,7 @@ static uint32_t take_chunk(void)
 	chunk = spare_chunk;
 	if (chunk) {
 		spare_chunk = (uint32_t)chunk_at(chunk)->alloc_bytes;
-		memset(chunk_at(chunk), 0, CHUNK_BYTES);
+		link_chunk(chunk, 0);
 	} else {
 		chunk = lw_box_take_chunk();
 	}
@@ -68,10 +74,19 @@ static uint32_t take_chunk(void)
 	return chunk;
 }
 
+/* Whoever sums up the rows just now may still read it: it is emptied word by word, at once. */
 static void give_chunk(uint32_t chunk)
 {
+	struct lw_count *counts = chunk_at(chunk);
+
 	lw_lock_acquire(&lw_sites_lock);
-	chunk_at(chunk)->alloc_bytes = spare_chunk;
+	for (uint32_t i = 0; i < LW_CHUNK_SITES; i++) {
+		lw_store(&counts[i].alloc_bytes, 0);
+		lw_store(&counts[i].alloc_blocks, 0);
+		lw_store(&counts[i].freed_bytes, 0);
+		lw_store(&counts[i].freed_blocks, 0);
+	}
+	link_chunk(chunk, spare_chunk);
 	spare_chunk = chunk;
 	lw_lock_release(&lw_sites_lock);
 }

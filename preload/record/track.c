@@ -11,6 +11,7 @@
 #include "preload/record/count.h"
 #include "preload/record/events.h"
 #include "preload/record/families.h"
+#include "preload/record/history.h"
 #include "preload/record/sites.h"
 #include "preload/record/threads.h"
 #include "preload/share/box.h"
@@ -49,6 +50,7 @@ static LW_COLD bool start_child(struct lw_thread *thread)
 	lw_hot.start_ns = lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE);
 	lw_blocks_fork_child();
 	lw_threads_fork_child(thread);
+	lw_history_start();
 	lw_store(&lw_box->state, LW_STATE_RUNNING);
 	lw_store_release(&lw_hot.active, 1);
 	lw_child_started();
@@ -152,19 +154,27 @@ static LW_COLD uint32_t capture(struct lw_thread *thread, const struct lw_frame 
 	return site;
 }
 
-static LW_COLD void look(uint64_t now_ms)
+static LW_COLD void look_about(uint64_t ms)
 {
-	lw_store(&lw_hot.next_look_ms, now_ms + LW_LOOK_MS);
+	lw_store(&lw_hot.next_look_ms, ms + LW_LOOK_MS);
 	lw_now_and_then();
 }
 
+LW_INLINE uint64_t now_ms(void)
+{
+	return (lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / NS_PER_MS;
+}
+
+/* Since the clock is read here, this is where the history learns that it is time. */
 LW_INLINE uint32_t birth_now(void)
 {
-	uint64_t now_ms = (lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / NS_PER_MS;
+	uint64_t ms = now_ms();
 
-	if (LW_UNLIKELY(now_ms >= lw_load(&lw_hot.next_look_ms)))
-		look(now_ms);
-	return lw_block_birth(now_ms);
+	if (LW_UNLIKELY(ms >= lw_load(&lw_hot.next_sample_ms)))
+		lw_history_step(ms);
+	if (LW_UNLIKELY(ms >= lw_load(&lw_hot.next_look_ms)))
+		look_about(ms);
+	return lw_block_birth(ms);
 }
 
 /* A record was found where a new block is: its release was not seen (a handler inside our code). */
@@ -299,6 +309,7 @@ void lw_track_undo(const void *ptr)
 
 void lw_track_start(void)
 {
+	lw_history_start();
 	hot_at_start = lw_hot;
 	lw_store(&lw_box->state, LW_STATE_RUNNING);
 	lw_store_release(&lw_hot.active, 1);
@@ -314,6 +325,17 @@ void lw_track_stop(void)
 bool lw_track_is_on(void)
 {
 	return lw_load(&mode) == MODE_ON;
+}
+
+void lw_track_exit_begins(void)
+{
+	struct lw_thread *thread = &lw_self;
+
+	if (!enter(thread))
+		return;
+	if (lw_box->pid == lw_sys_getpid()) /* else a vfork child's */
+		lw_history_note_exit(now_ms());
+	leave(thread);
 }
 
 struct ages {

@@ -43,6 +43,9 @@ void lw_track_start(void);
 void lw_track_stop(void);
 bool lw_track_is_on(void);
 
+/* Exit begins, no handler has run yet: the history keeps what every site holds now. */
+void lw_track_exit_begins(void);
+
 /* Carries this thread's balance over and fills in what only the end knows (age of the oldest block). */
 void lw_track_finish(void);
 

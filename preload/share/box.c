@@ -29,26 +29,36 @@ enum { LEAST_SITES = 1024, MAX_ATTACH_TRIES = 2 };
 
 static const struct lw_options *options;
 
-/* Is the segment the leftover of a process that is gone, or of the image before our exec? */
+/* Has this very process made it: the image that an exec replaced by us? */
+static bool is_from_before_exec(const struct lw_region_header *other, const struct lw_region_header *mine)
+{
+	uint64_t start_ticks;
+	int32_t ppid;
+
+	return other->pid == mine->pid && lw_region_proc_stat(0, &start_ticks, &ppid) &&
+	       !lw_region_is_reused(other->start_ticks, start_ticks);
+}
+
+/*
+ * May the segment be replaced: the leftover of our own image before an exec, or of a process that is gone
+ * and has reported? One that has not is the cleaner's to report; we take the next key.
+ */
 static bool is_stale(int shmid, const struct lw_region_header *mine)
 {
 	const struct lw_region_header *other;
-	uint64_t bytes, start_ticks;
+	struct shmid_ds segment;
+	uint64_t bytes;
 	const char *why;
-	int32_t ppid;
-	bool stale;
+	bool is_free;
 
-	if (lw_region_attach_id(shmid, &other, &bytes, &why))
+	if (lw_syscall(SYS_shmctl, shmid, IPC_STAT, &segment) < 0 ||
+			lw_region_attach_id(shmid, &other, &bytes, &why))
 		return false;
-	if (other->pid == mine->pid)
-		stale = true;
-	else if (lw_syscall(SYS_kill, other->pid, 0) == -ESRCH)
-		stale = true;
-	else
-		stale = other->start_ticks && lw_region_proc_stat(other->pid, &start_ticks, &ppid) &&
-			start_ticks != other->start_ticks;
+	is_free = segment.shm_cpid == mine->pid && is_from_before_exec(other, mine);
+	if (!segment.shm_nattch && lw_load_acquire(&other->state) == LW_STATE_REPORTED)
+		is_free = true;
 	lw_region_detach(other);
-	return stale;
+	return is_free;
 }
 
 /* A fresh segment under one of our keys, -errno if there is none to be had. */
@@ -264,9 +274,20 @@ uint32_t lw_box_now_ms(void)
 	return (uint32_t)((lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / 1000000);
 }
 
+/* Pages of the tiles, if each has a site that ever held something. */
+static uint64_t history_bytes(void)
+{
+	uint64_t nr_tiles = (lw_box->nr_sites + LW_CHUNK_SITES - 1) / LW_CHUNK_SITES, nr_kept = 0;
+
+	for (uint32_t slot = 0; slot < LW_HISTORY_SAMPLES; slot++)
+		nr_kept += lw_load(&lw_box->samples[slot].is_kept);
+	return nr_tiles * LW_ALIGN_UP(nr_kept * LW_HISTORY_TILE_BYTES / LW_HISTORY_SAMPLES, 4096u) +
+	       (lw_box->exit_began_ms ? (uint64_t)lw_box->nr_sites * lw_box->held.stride : 0);
+}
+
 uint64_t lw_box_used_bytes(void)
 {
-	return sizeof(*lw_box) + (uint64_t)lw_box->nr_modules * lw_box->modules.stride +
+	return sizeof(*lw_box) + history_bytes() + (uint64_t)lw_box->nr_modules * lw_box->modules.stride +
 	       (uint64_t)lw_box->nr_sites * lw_box->sites.stride +
 	       (uint64_t)lw_box->nr_chunks * lw_box->chunks.stride +
 	       (uint64_t)lw_box->nr_rows * lw_box->rows.stride + (uint64_t)lw_box->pool_used * 8;

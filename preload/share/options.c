@@ -47,14 +47,11 @@ static const struct lw_option_spec table[] = {
 	{CHOICE(report, "auto|always|never"), .fallback = "auto",
 		.help = "the text report: auto writes it only when there is something to say"},
 	{CHOICE(scan, "exit|never|live"), .fallback = "exit",
-		.help = "search at the end for memory nothing points to any more: exit does, "
-			"never does not, live only scans a running process when asked to"},
+		.help = "search for memory nothing points to: at exit, never, or only live when asked"},
 	{FIELD(scan_every), .type = LW_OPTION_SECONDS, .least = 0, .most = 604800, .fallback = "0",
-		.help = "search the running process for lost memory so often (30, 60s, 10m, 2h); 0 "
-			"only when asked by `leakwatch-snapshot --leaks`"},
+		.help = "search the running process so often (60s, 10m, 2h); 0: only when asked"},
 	{CHOICE(freeze, "ptrace|signal|none"), .fallback = "ptrace",
-		.help = "how the threads are stopped for the moment of a search: ptrace, and where it "
-			"is not allowed a real-time signal; none finds less, never too much"},
+		.help = "how threads are stopped for a search: ptrace, else a real-time signal, or not"},
 	{CHOICE(show, "few|all"), .fallback = "few",
 		.help = "of the memory that is still pointed to, list the largest few sites or all"},
 	{NUMBER(exitcode, 0, 255), .fallback = "0",
@@ -92,7 +89,7 @@ static const struct lw_option_spec table[] = {
 	{STRING(black_box), .fallback = "",
 		.help = "file (% as in json) that holds the tables while the program runs, and "
 			"outlives it even when its container goes; `leakwatch-snapshot FILE` "
-			"reports from it; reserves 25 MiB of disk; falls back to shared memory"},
+			"reports from it; reserves 27 MiB of disk; falls back to shared memory"},
 	{BOOL(stay), .fallback = "0",
 		.help = "the launcher stays as the program's parent, reaps, forwards signals, and "
 			"reports when the program is killed: for process 1 of a container"},
@@ -193,11 +190,6 @@ static uint64_t unit_of(char suffix)
 	}
 }
 
-static uint64_t seconds_of(char letter)
-{
-	return letter == 's' ? 1 : letter == 'm' ? 60 : letter == 'h' ? 3600 : 0;
-}
-
 static bool parse_number(const char *text, enum lw_option_type type, uint64_t *out)
 {
 	uint64_t value = 0, unit = 1;
@@ -211,7 +203,7 @@ static bool parse_number(const char *text, enum lw_option_type type, uint64_t *o
 	if (*text && type == LW_OPTION_BYTES)
 		unit = unit_of(*text++);
 	else if (*text && type == LW_OPTION_SECONDS)
-		unit = seconds_of(*text++);
+		unit = *text == 's' ? 1 : *text == 'm' ? 60 : *text == 'h' ? 3600 : 0, text++;
 	if (*text || !unit || __builtin_mul_overflow(value, unit, &value))
 		return false;
 	*out = value;

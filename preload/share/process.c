@@ -11,7 +11,10 @@
 
 extern void *__libc_stack_end; /* at process entry: argc, argv, NULL, envp, NULL, auxv */
 
-enum { MAX_ANCESTORS = 32 };
+enum {
+	MAX_ANCESTORS = 32,
+	TICKS_PER_S = 100, /* USER_HZ, the unit of times in /proc */
+};
 
 static const char *const *find_environment(void)
 {
@@ -120,8 +123,7 @@ void lw_process_describe(struct lw_region_header *header)
 	header->started_real_ns = lw_sys_clock_ns(CLOCK_REALTIME);
 	header->exit_status = -1;
 	header->flags = 0;
-	header->start_ticks = 0;
-	(void)lw_region_proc_stat(0, &header->start_ticks, &header->ppid);
+	header->start_ticks = lw_sys_clock_ns(CLOCK_BOOTTIME) / (1000000000 / TICKS_PER_S);
 	describe_stderr(header);
 }
 
@@ -140,8 +142,8 @@ static bool find_watched(int32_t pid, uint32_t *flags)
 
 	for (unsigned attempt = 0; attempt < LW_REGION_KEYS; attempt++) {
 		shmid = (int)lw_syscall(SYS_shmget, lw_region_key(pid, attempt), 0, 0);
-		if (shmid < 0)
-			return false;
+		if (shmid < 0) /* a hole: who was there when this key was passed by is gone */
+			continue;
 		if (lw_syscall(SYS_shmctl, shmid, IPC_STAT, &segment) < 0 || segment.shm_cpid != pid ||
 				(!segment.shm_nattch && pid != lw_sys_getpid()) ||
 				lw_region_attach_id(shmid, &region, &bytes, &why))

@@ -29,7 +29,7 @@ static const struct {
 	[VERDICT_HELD] = {"held", "Held", 3, true},
 	[VERDICT_UNFREED] = {"unfreed", "Unfreed", 4, true},
 	[VERDICT_REACHABLE] = {"reachable", "Still reachable", 5, false},
-	[VERDICT_BOUNDED] = {"bounded", "Bounded", 6, true},
+	[VERDICT_BOUNDED] = {"bounded", "Bounded", 6, false},
 	[VERDICT_RUNTIME] = {"runtime", "Runtime", 7, false},
 };
 
@@ -51,6 +51,15 @@ int verdict_rank(enum verdict verdict)
 bool verdict_is_leak(enum verdict verdict)
 {
 	return verdicts[verdict].is_leak;
+}
+
+enum verdict verdict_with_growth(enum verdict verdict, enum growth_kind kind, bool is_held)
+{
+	if (verdict != VERDICT_UNFREED && verdict != VERDICT_REACHABLE)
+		return verdict;
+	if (is_held)
+		return VERDICT_HELD;
+	return kind == GROWTH_GROWING ? VERDICT_GROWING : kind == GROWTH_BOUNDED ? VERDICT_BOUNDED : verdict;
 }
 
 static const struct {

@@ -16,6 +16,7 @@
 
 #include "snapshot/alloc.h"
 #include "snapshot/model/libc_names.h"
+#include "snapshot/report/trend_text.h"
 
 /* The frames of one pc, as shared values. */
 struct cached {
@@ -190,6 +191,45 @@ static void set_hint(json_t *out, const char *key, const struct model_site *site
 	json_object_set_new(out, key, hint);
 }
 
+/* Seconds after the start, and bytes. */
+static json_t *make_history(const struct trend *trend)
+{
+	json_t *out = json_array();
+
+	for (size_t i = 0; i < trend->nr_points; i++)
+		json_array_append_new(
+			out, json_pack("[f,I]", trend->points[i].s, (json_int_t)trend->points[i].bytes));
+	return out;
+}
+
+static void set_trend(struct writer *w, json_t *out, const struct report_site *judged)
+{
+	const struct trend *trend = judged->trend;
+	char text[TREND_TEXT_BYTES];
+
+	if (!trend)
+		return;
+	if (trend->held_blocks) {
+		json_object_set_new(out, "held_bytes", integer(trend->held_bytes));
+		json_object_set_new(out, "held_blocks", integer(trend->held_blocks));
+	}
+	if (trend->growth.kind == GROWTH_STEADY)
+		return;
+	if (!judged->reason)
+		json_object_set_new(out, "reason",
+			string(trend_text(text, trend,
+				(double)w->report->model->hello.seconds_ns / 1e9)));
+	json_object_set_new(out, "slope_bytes_per_s", json_real(trend->growth.bytes_per_s));
+	json_object_set_new(out, "trend_p", json_real(trend->growth.p));
+	json_object_set_new(out,
+		trend->growth.kind == GROWTH_GROWING ? "growing_since_s" : "flat_since_s",
+		json_real(trend->growth.since_s));
+	if (trend->growth.kind == GROWTH_GROWING && w->report->left_bytes)
+		json_object_set_new(out, "memory_lasts_s",
+			json_real((double)w->report->left_bytes / trend->growth.bytes_per_s));
+	json_object_set_new(out, "history", make_history(trend));
+}
+
 static json_t *make_site(struct writer *w, const struct report_site *judged)
 {
 	const struct model_site *site = judged->site;
@@ -203,10 +243,18 @@ static json_t *make_site(struct writer *w, const struct report_site *judged)
 		json_object_set_new(out, "reason", string(judged->reason));
 	json_object_set_new(out, "bytes", integer(judged->bytes));
 	json_object_set_new(out, "blocks", integer(judged->blocks));
-	if (judged->verdict == VERDICT_LOST && site->scan.dragged_blocks) {
+	if (judged->lost.blocks + judged->indirect.blocks && judged->verdict != VERDICT_LOST &&
+		judged->verdict != VERDICT_INDIRECT) {
+		json_object_set_new(out, "lost_bytes", integer(judged->lost.bytes));
+		json_object_set_new(out, "lost_blocks", integer(judged->lost.blocks));
+		json_object_set_new(out, "indirect_bytes", integer(judged->indirect.bytes));
+		json_object_set_new(out, "indirect_blocks", integer(judged->indirect.blocks));
+	}
+	if (judged->lost.blocks && site->scan.dragged_blocks) {
 		json_object_set_new(out, "dragged_bytes", integer(site->scan.dragged_bytes));
 		json_object_set_new(out, "dragged_blocks", integer(site->scan.dragged_blocks));
 	}
+	set_trend(w, out, judged);
 	json_object_set_new(out, "total_bytes", integer(site->count.alloc_bytes));
 	json_object_set_new(out, "total_blocks", integer(site->count.alloc_blocks));
 	if (site->oldest_ms != UINT32_MAX)
@@ -317,6 +365,8 @@ static json_t *make_summary(const struct report *report)
 	json_object_set_new(out, "lost_blocks", integer(report->lost.blocks));
 	json_object_set_new(out, "indirect_bytes", integer(report->indirect.bytes));
 	json_object_set_new(out, "indirect_blocks", integer(report->indirect.blocks));
+	json_object_set_new(out, "held_bytes", integer(report->held.bytes));
+	json_object_set_new(out, "held_blocks", integer(report->held.blocks));
 	json_object_set_new(out, "runtime_bytes", integer(report->runtime.bytes));
 	json_object_set_new(out, "runtime_blocks", integer(report->runtime.blocks));
 	json_object_set_new(out, "suppressed_bytes", integer(report->suppressed.bytes));

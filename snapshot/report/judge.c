@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "snapshot/alloc.h"
+#include "snapshot/report/parts.h"
 
 uint64_t report_now_ns(void)
 {
@@ -127,6 +128,9 @@ static void judge_site(
 	judged->verdict = judged->reason	       ? VERDICT_RUNTIME
 			  : model_is_scanned(report->model) ? VERDICT_REACHABLE
 							    : VERDICT_UNFREED;
+	if (judged->trend)
+		judged->verdict = verdict_with_growth(
+			judged->verdict, judged->trend->growth.kind, judged->trend->is_held);
 	if (judged->verdict != VERDICT_RUNTIME)
 		judged->rule = rule_for(report, stack);
 	free(frames);
@@ -148,22 +152,74 @@ static void add_to_rule(struct suppress_rule *rule, const struct report_site *ju
 
 static void count_site(struct report *report, const struct report_site *judged)
 {
-	add_sum(&report->live, judged);
+	bool is_held = judged->verdict == VERDICT_HELD;
+
+	if (!is_held)
+		add_sum(&report->live, judged);
 	if (judged->rule) {
 		add_sum(&report->suppressed, judged);
 		add_to_rule(judged->rule, judged);
 	} else if (judged->verdict == VERDICT_RUNTIME) {
 		add_sum(&report->runtime, judged);
-	} else if (!verdict_is_leak(judged->verdict)) {
+	} else if (!report_is_leak(judged)) {
 		add_sum(&report->reachable, judged);
 	} else {
-		add_sum(&report->leaked, judged);
-		if (judged->verdict == VERDICT_LOST)
-			add_sum(&report->lost, judged);
-		if (judged->verdict == VERDICT_INDIRECT)
-			add_sum(&report->indirect, judged);
+		add_sum(is_held ? &report->held : &report->leaked, judged);
+		report->lost.bytes += judged->lost.bytes;
+		report->lost.blocks += judged->lost.blocks;
+		report->indirect.bytes += judged->indirect.bytes;
+		report->indirect.blocks += judged->indirect.blocks;
 		report->nr_leak_sites++;
 	}
+}
+
+/* What the site's past says, if it says anything. */
+static struct trend *trend_of(const struct report *report, const struct model_site *site)
+{
+	struct trend found;
+	struct trend *kept;
+
+	trend_judge(report->model, site, !strcmp(report->state, "killed"), &found);
+	if (found.growth.kind == GROWTH_STEADY && !found.held_blocks)
+		return NULL;
+	kept = alloc_array(1, sizeof(*kept));
+	*kept = found;
+	return kept;
+}
+
+/* A site that holds blocks, or has held them until exit and grown; false: nobody wants to see it. */
+static bool look_at(const struct report *report, size_t index, struct report_site *judged)
+{
+	const struct model_site *site = &report->model->sites[index];
+	struct trend *trend;
+
+	if (site->merged != index || (!site->live_blocks && !site->history))
+		return false;
+	trend = trend_of(report, site);
+	if (!site->live_blocks && !(trend && trend->is_held)) {
+		free(trend);
+		return false;
+	}
+	*judged = (struct report_site){.site = site,
+		.trend = trend,
+		.bytes = site->live_blocks ? site->live_bytes : trend->held_bytes,
+		.blocks = site->live_blocks ? site->live_blocks : trend->held_blocks};
+	return true;
+}
+
+bool report_is_leak(const struct report_site *judged)
+{
+	return verdict_is_leak(judged->verdict) || judged->lost.blocks || judged->indirect.blocks;
+}
+
+/* Leaks before all others, what is suppressed behind them. */
+static int rank_of(const struct report_site *judged)
+{
+	int rank = verdict_rank(judged->verdict);
+
+	if (!report_is_leak(judged))
+		rank += NR_VERDICTS;
+	return rank + (judged->rule ? 2 * NR_VERDICTS : 0);
 }
 
 /* Worst verdict first, then by bytes, then by blocks; the id makes the order the same every time.
@@ -171,8 +227,7 @@ static void count_site(struct report *report, const struct report_site *judged)
 static int compare_sites(const void *left, const void *right)
 {
 	const struct report_site *a = left, *b = right;
-	int rank_a = verdict_rank(a->verdict) + (a->rule ? NR_VERDICTS : 0);
-	int rank_b = verdict_rank(b->verdict) + (b->rule ? NR_VERDICTS : 0);
+	int rank_a = rank_of(a), rank_b = rank_of(b);
 
 	if (rank_a != rank_b)
 		return rank_a - rank_b;
@@ -224,72 +279,28 @@ static void count_totals(struct report *report)
 		report->peak_bytes = report->live.bytes;
 }
 
-static struct report_site *add_site(struct report *report, size_t *max_sites, const struct report_site *judged)
-{
-	report->sites = alloc_grow(report->sites, report->nr_sites, max_sites, sizeof(*report->sites));
-	report->sites[report->nr_sites] = *judged;
-	return &report->sites[report->nr_sites++];
-}
-
-static uint64_t take_off(uint64_t *from, uint64_t most)
-{
-	uint64_t taken = most < *from ? most : *from;
-
-	*from -= taken;
-	return taken;
-}
-
-/*
- * A part of a site with a verdict of its own. The counters went on while a live process was scanned, so a
- * part is never more than the whole.
- */
-static void split_off(struct report *report, size_t *max_sites, struct report_site *whole,
-	enum verdict verdict, uint64_t bytes, uint64_t blocks)
-{
-	struct report_site part = *whole;
-
-	part.verdict = verdict;
-	part.blocks = take_off(&whole->blocks, blocks);
-	part.bytes = take_off(&whole->bytes, bytes);
-	if (!part.blocks)
-		return;
-	if (!whole->blocks) { /* what is left of a rounding belongs to the last part */
-		part.bytes += whole->bytes;
-		whole->bytes = 0;
-	}
-	count_site(report, add_site(report, max_sites, &part));
-}
-
-static void add_parts(struct report *report, size_t *max_sites, struct report_site *whole)
-{
-	const struct lw_scan_site *scan = &whole->site->scan;
-
-	if (model_is_scanned(report->model) && whole->verdict != VERDICT_RUNTIME) {
-		split_off(report, max_sites, whole, VERDICT_LOST, scan->lost_bytes, scan->lost_blocks);
-		split_off(report, max_sites, whole, VERDICT_INDIRECT, scan->indirect_bytes,
-			scan->indirect_blocks);
-	}
-	if (whole->blocks)
-		count_site(report, add_site(report, max_sites, whole));
-}
-
 void report_judge(struct report *report)
 {
 	struct model *model = report->model;
 	struct report_stack stack = {0};
-	size_t max_sites = 0;
+	size_t first;
 
 	introduce_modules(report);
 	for (size_t i = 0; i < model->nr_sites; i++) {
-		struct report_site judged = {.site = &model->sites[i],
-			.bytes = model->sites[i].live_bytes,
-			.blocks = model->sites[i].live_blocks};
+		struct report_site judged;
 
-		if (!model_is_held(model, i))
+		if (!look_at(report, i, &judged))
 			continue;
 		report_stack(report, judged.site, &stack);
 		judge_site(report, &stack, &judged);
-		add_parts(report, &max_sites, &judged);
+		if (!judged.site->live_blocks && judged.verdict != VERDICT_HELD) {
+			free(judged.trend); /* the C library's own, and gone */
+			continue;
+		}
+		first = report->nr_sites;
+		parts_add(report, &judged);
+		for (size_t part = first; part < report->nr_sites; part++)
+			count_site(report, &report->sites[part]);
 	}
 	free(stack.frames);
 	if (report->nr_sites)
@@ -319,6 +330,8 @@ bool report_has_news(const struct report *report)
 
 void report_fini(struct report *report)
 {
+	for (size_t i = 0; i < report->nr_sites; i++)
+		free(report->sites[i].trend);
 	free(report->sites);
 	report->sites = NULL;
 }

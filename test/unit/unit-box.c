@@ -136,12 +136,20 @@ static void edit_dead(struct lw_region_header *header)
 		_exit(0);
 	(void)waitpid(pid, NULL, 0);
 	header->pid = pid;
+	header->state = LW_STATE_REPORTED;
+}
+
+static void edit_unreported(struct lw_region_header *header)
+{
+	edit_dead(header);
+	header->state = LW_STATE_RUNNING; /* killed: the cleaner has yet to say what it held */
 }
 
 static void edit_reused(struct lw_region_header *header)
 {
 	header->pid = getppid();
 	header->start_ticks = 1; /* when the parent cannot have been started */
+	header->state = LW_STATE_REPORTED;
 }
 
 static void edit_living(struct lw_region_header *header)
@@ -189,6 +197,11 @@ static int replaces_dead(void)
 static int replaces_reused(void)
 {
 	return stands_at(edit_reused, 0);
+}
+
+static int leaves_unreported(void)
+{
+	return stands_at(edit_unreported, 1);
 }
 
 static int leaves_living(void)
@@ -447,11 +460,13 @@ static int renew_leaves_nothing(void)
 
 int main(void)
 {
+	(void)setvbuf(stdout, NULL, _IOLBF, 0); /* nothing is left for a child to write */
 	test(is_created, "a region lies under the first key, with mode 0600, and can be removed");
 	test(replaces_own, "what an image of this process left before its exec is replaced");
 	test(replaces_dead, "what a process left that is gone is replaced");
 	test(replaces_reused, "and so if its pid is somebody else's now");
 	test(leaves_living, "a living process's region is left alone");
+	test(leaves_unreported, "what a killed process left is the cleaner's to report");
 	test(leaves_garbage, "a stranger's segment is left alone");
 	test(leaves_version, "another version's region is left alone");
 	test(leaves_small, "a segment too small for a header is left alone");

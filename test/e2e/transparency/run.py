@@ -22,7 +22,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODES = 'alone', 'preloaded', 'launched'
-PATIENCE_S = 60
+PATIENCE_S = 30
 
 BASH = r'''
 trap 'echo trapped' USR1; kill -USR1 $$
@@ -210,6 +210,7 @@ def redis_dialogue(place, process):
 class UnixConnection(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(10)
         self.sock.connect(self.host)
 
 
