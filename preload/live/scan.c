@@ -13,6 +13,7 @@
 #include "preload/base/real.h"
 #include "preload/base/sys.h"
 #include "preload/live/scan_keeper.h"
+#include "preload/live/scan_memory.h"
 #include "preload/share/box.h"
 
 enum { WALL = 0x40000000 /* __WALL */, MOST_WAIT_MS = 30000 };
@@ -106,6 +107,8 @@ void lw_scan_at_exit(uintptr_t sp, const struct lw_options *options)
 		if (keeper < 0)
 			lw_scan_refuse(LW_SCAN_WHY_CLONE);
 		wait_for_keeper();
+	} else if (!lw_scan_has_memory(lw_scan_needed_bytes())) {
+		lw_scan_refuse(LW_SCAN_WHY_MEMORY);
 	} else {
 		plan.hot = lw_hot;
 		plan.step = LW_SCAN_STEP_ONLY;

@@ -9,6 +9,7 @@
 #include "preload/base/mem.h"
 #include "preload/base/sys.h"
 #include "preload/live/scan_freeze.h"
+#include "preload/live/scan_memory.h"
 #include "preload/live/scan_park.h"
 #include "preload/share/options.h"
 #include "preload/share/box.h"
@@ -131,6 +132,11 @@ static void scan(enum lw_scan_step step)
 	plan->step = step;
 	plan->hot = lw_hot;
 	lw_box->scan.began_mono_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
+	if (!lw_scan_has_memory(lw_scan_needed_bytes())) {
+		lw_store(&lw_box->scan.outcome, LW_SCAN_OUTCOME_BAD);
+		lw_scan_refuse(LW_SCAN_WHY_MEMORY);
+		return;
+	}
 	freeze(plan);
 	lw_box->scan.nr_threads = (uint32_t)(plan->nr_threads ? plan->nr_threads - 1 : 0);
 	lw_scan_once(plan, thaw);
