@@ -29,6 +29,7 @@ def plain(name):
 def own(frames, program):
     """frames: (function, module or file); the first that is the program's"""
     base = os.path.basename(program)
+    frames = [f for f in frames if not (f[0] or '').startswith('__interceptor_')]
     for function, *places in frames:
         if any(base in (os.path.basename(p or ''), os.path.splitext(os.path.basename(p or ''))[0]) for p in places):
             return plain(function)
@@ -87,7 +88,8 @@ def memcheck(command, program, folder):
         if not (error.findtext('kind') or '').startswith(('Leak_Definitely', 'Leak_Indirectly')):
             continue
         frames = [(f.findtext('fn'), f.findtext('file'), f.findtext('obj')) for f in error.find('stack').iter('frame')]
-        found[own(frames, program)] += int(error.findtext('xwhat/leakedbytes'))
+        direct = re.search(r'([\d,]+) direct', error.findtext('xwhat/text') or '')  # the rest stands in records of its own
+        found[own(frames, program)] += int(direct[1].replace(',', '') if direct else error.findtext('xwhat/leakedbytes'))
     return found
 
 
