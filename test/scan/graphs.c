@@ -19,7 +19,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#ifdef __clang__
+#define NOINLINE __attribute__((noinline))
+#else
 #define NOINLINE __attribute__((noinline, noclone))
+#endif
 
 enum {
 	MAX_BLOCKS = 200000,
