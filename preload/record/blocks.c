@@ -45,6 +45,48 @@ LW_COLD uint64_t *lw_blocks_add_leaf(uintptr_t address)
 	return other;
 }
 
+static bool is_big(uint64_t word)
+{
+	return word & LW_BLOCK_PRESENT && (word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG) == LW_BLOCK_BIG;
+}
+
+/* Does a big block before this word keep its size here? The first word of a leaf never holds one. */
+static bool is_size_word(const uint64_t *at, uintptr_t address)
+{
+	bool is_first = !((address & ((1u << LW_LEAF_BITS) - 1)) >> lw_hot.granule_shift);
+
+	return !is_first && is_big(lw_load(at - 1));
+}
+
+bool lw_blocks_find_removed(uintptr_t address, struct lw_block *block)
+{
+	uint64_t *at = lw_block_word(address), word;
+
+	if (!at)
+		return false;
+	word = lw_load(at);
+	if (!word || word & LW_BLOCK_PRESENT || (word >> LW_BLOCK_HALF_AT & 1) != lw_block_half(address) ||
+			is_size_word(at, address))
+		return false;
+	*block = (struct lw_block){
+		.site = (uint32_t)(word >> LW_BLOCK_SITE_AT) & (LW_MAX_BLOCK_SITES - 1),
+		.birth = (uint32_t)(word >> LW_BLOCK_BIRTH_AT),
+		.bytes = word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG,
+		.family = (enum lw_family)(word >> LW_BLOCK_FAMILY_AT & 3),
+	};
+	if (block->bytes == LW_BLOCK_BIG)
+		block->bytes = 0;
+	return true;
+}
+
+void lw_blocks_forget(uintptr_t address)
+{
+	uint64_t *at = lw_hot.roots[0] ? lw_block_word(address) : NULL;
+
+	if (at && !(lw_load(at) & LW_BLOCK_PRESENT))
+		lw_store(at, 0);
+}
+
 /*
  * Pages of a mapping that were never touched would only be filled with zeros by looking. Which are
  * resident is asked in one call; where it is refused all count as resident.

@@ -25,11 +25,14 @@ enum lw_family {
 	LW_FAMILY_MALLOC,
 	LW_FAMILY_NEW,
 	LW_FAMILY_NEW_ARRAY,
+	LW_FAMILY_NEW_ALIGNED, /* new or new[] with an alignment: which, and how much, its site tells */
 };
 
 /*
  * The word: present 1 | half 1 | family 2 | forks 2 | site 20 | size 18 | birth 20, lowest bits first.
- * A present bit of 0 with other bits set is the size word of a big block.
+ * A present bit of 0 with other bits set is the size word of a big block, if the word before it is
+ * one; else it is a block that was removed, kept until another comes to its granule: that is how a
+ * second release of it is told from the release of what was never ours.
  */
 enum {
 	LW_BLOCK_PRESENT = 1,
@@ -142,8 +145,11 @@ LW_INLINE bool lw_blocks_insert(uintptr_t address, const struct lw_block *block,
 	}
 	old = lw_load(at);
 	*is_stale = LW_UNLIKELY(old & LW_BLOCK_PRESENT);
-	if (*is_stale)
+	if (*is_stale) {
 		*stale = lw_block_unpack(at, old);
+		if ((old >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG) == LW_BLOCK_BIG)
+			lw_store(&at[1], 0);
+	}
 	word = LW_BLOCK_PRESENT | lw_block_half(address) << LW_BLOCK_HALF_AT |
 	       (uint64_t)block->family << LW_BLOCK_FAMILY_AT |
 	       (uint64_t)lw_hot.epoch_bits << LW_BLOCK_FORKS_AT |
@@ -172,9 +178,18 @@ LW_INLINE bool lw_blocks_remove(uintptr_t address, struct lw_block *block)
 	*block = lw_block_unpack(at, word);
 	if (LW_UNLIKELY((word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG) == LW_BLOCK_BIG))
 		lw_store(&at[1], 0);
-	lw_store(at, 0);
+	lw_store(at, word & ~(uint64_t)LW_BLOCK_PRESENT);
 	return true;
 }
+
+/*
+ * The block that was removed from this very address, if no other came to its granule since: its
+ * site, and its size unless that was big (then 0).
+ */
+bool lw_blocks_find_removed(uintptr_t address, struct lw_block *block);
+
+/* A block came to this address that is not recorded: what was removed from there is forgotten. */
+void lw_blocks_forget(uintptr_t address);
 
 /* Looks without taking out. */
 LW_INLINE bool lw_blocks_find(uintptr_t address, struct lw_block *block)

@@ -3,7 +3,8 @@
  * families.h - which release belongs to which allocation. Pure: no state, no calls.
  *
  * The outermost entry point decides: what operator new got from malloc is of family new, and
- * operator delete's inner free is not looked at.
+ * operator delete's inner free is not looked at. Forms of new and delete that name an alignment are
+ * a family of their own, because they may only be released by each other.
  */
 #ifndef LW_RECORD_FAMILIES_H
 #define LW_RECORD_FAMILIES_H

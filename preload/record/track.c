@@ -8,11 +8,13 @@
 #include "preload/base/guard.h"
 #include "preload/base/hot.h"
 #include "preload/base/sys.h"
+#include "preload/record/capture.h"
 #include "preload/record/count.h"
-#include "preload/record/events.h"
 #include "preload/record/families.h"
+#include "preload/record/hint.h"
 #include "preload/record/sites.h"
 #include "preload/record/threads.h"
+#include "preload/record/wrong.h"
 #include "preload/share/box.h"
 #include "preload/unwind/memo.h"
 
@@ -94,7 +96,7 @@ static LW_COLD bool enter_slowly(struct lw_thread *thread)
 		if (!is_in)
 			thread->gate = LW_GATE_LATE;
 	} else {
-		bool is_known = thread->gate == LW_GATE_OPEN;
+		bool is_known = thread->gate == LW_GATE_OPEN || thread->gate == LW_GATE_LOOK;
 
 		thread->gate = LW_GATE_BUSY;
 		is_in = is_known || lw_threads_attach(thread);
@@ -103,16 +105,28 @@ static LW_COLD bool enter_slowly(struct lw_thread *thread)
 	return is_in;
 }
 
-LW_INLINE bool enter(struct lw_thread *thread)
+/* The way in and out that nearly all events take: nothing to set up, nothing to look at. */
+LW_INLINE bool enter_quickly(struct lw_thread *thread)
 {
 	if (LW_UNLIKELY(thread->gate != LW_GATE_OPEN || !lw_load(&lw_hot.active)))
-		return enter_slowly(thread);
+		return false;
 	thread->gate = LW_GATE_BUSY;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return true;
 }
 
-LW_INLINE void leave(struct lw_thread *thread)
+LW_INLINE void leave_quickly(struct lw_thread *thread)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	thread->gate = LW_GATE_OPEN;
+}
+
+LW_INLINE bool enter(struct lw_thread *thread)
+{
+	return enter_quickly(thread) || enter_slowly(thread);
+}
+
+static void leave(struct lw_thread *thread)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (LW_UNLIKELY(thread->is_late)) {
@@ -121,7 +135,7 @@ LW_INLINE void leave(struct lw_thread *thread)
 		thread->gate = LW_GATE_LATE;
 		return;
 	}
-	thread->gate = LW_GATE_OPEN;
+	thread->gate = thread->nr_paused || lw_hint_is_pending(thread) ? LW_GATE_LOOK : LW_GATE_OPEN;
 }
 
 bool lw_track_enter(void)
@@ -136,25 +150,12 @@ void lw_track_leave(void)
 
 /* ---- events ---- */
 
-static LW_COLD uint32_t capture(struct lw_thread *thread, const struct lw_frame *frame,
-		enum lw_kind kind, bool is_common)
-{
-	struct lw_stack *stack = &thread->scratch->stack;
-	uint32_t generation = lw_load_acquire(&lw_hot.generation), site;
-
-	lw_unwind_walk(thread, frame, lw_hot.depth, stack);
-	site = lw_sites_intern(stack, kind, 0);
-	lw_bump(&lw_box->nr_captures, 1); /* of several threads: about */
-	if (stack->is_slow)
-		lw_bump(&lw_box->nr_slow_captures, 1);
-	if (site && is_common && !lw_load(&lw_hot.unloading))
-		lw_memo_keep(thread->memos, frame, stack, lw_sites_pcs(site), site, (uint32_t)kind, generation);
-	return site;
-}
-
 LW_INLINE uint32_t birth_now(void)
 {
-	return lw_block_birth((lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / NS_PER_MS);
+	uint32_t birth = lw_block_birth((lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / NS_PER_MS);
+	uint32_t floor = lw_load(&lw_hot.birth_floor);
+
+	return birth > floor ? birth : floor;
 }
 
 /* A record was found where a new block is: its release was not seen (a handler inside our code). */
@@ -178,26 +179,64 @@ static void insert(struct lw_thread *thread, const void *ptr, const struct lw_bl
 		return;
 }
 
-void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+LW_INLINE void note_alloc(struct lw_thread *thread, const void *ptr, size_t bytes, uint32_t key,
+		enum lw_family family, const struct lw_frame *frame)
 {
-	struct lw_thread *thread = &lw_self;
 	struct lw_block block;
 
+	lw_block_prefetch((uintptr_t)ptr);
+	block.site = lw_memo_find(thread, frame, key);
+	if (LW_UNLIKELY(!block.site))
+		block.site = lw_capture(thread, frame, key, true);
+	block.birth = birth_now();
+	block.bytes = bytes;
+	block.family = family;
+	insert(thread, ptr, &block);
+	lw_count_alloc(thread, block.site, bytes);
+}
+
+/* The same where the gate is not simply open: closed, paused, or with a macro's site pending. */
+static LW_NOINLINE void alloc_slowly(const void *ptr, size_t bytes, uint32_t key, enum lw_family family,
+		const struct lw_frame *frame)
+{
+	struct lw_thread *thread = &lw_self;
+	uint32_t hint;
+
 	if (!enter(thread)) {
+		lw_blocks_forget((uintptr_t)ptr);
 		if (lw_load(&mode) != MODE_OFF)
 			lw_box_drop(LW_DROP_REENTRANT);
 		return;
 	}
-	lw_block_prefetch((uintptr_t)ptr);
-	block.site = lw_memo_find(thread, frame, (uint32_t)kind);
-	if (LW_UNLIKELY(!block.site))
-		block.site = capture(thread, frame, kind, true);
-	block.birth = birth_now();
-	block.bytes = bytes;
-	block.family = lw_family_of(kind);
-	insert(thread, ptr, &block);
-	lw_count_alloc(thread, block.site, bytes);
+	if (thread->nr_paused) {
+		lw_blocks_forget((uintptr_t)ptr);
+	} else {
+		hint = lw_hint_find(thread, lw_key_kind(key), frame, false);
+		note_alloc(thread, ptr, bytes, key | lw_site_key(LW_KIND_UNKNOWN, 0, hint), family, frame);
+	}
 	leave(thread);
+}
+
+void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+{
+	struct lw_thread *thread = &lw_self;
+
+	if (LW_UNLIKELY(!enter_quickly(thread))) {
+		alloc_slowly(ptr, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
+		return;
+	}
+	note_alloc(thread, ptr, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
+	leave_quickly(thread);
+}
+
+void lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw_kind kind,
+		const struct lw_frame *frame)
+{
+	uint32_t align_log2 = align ? (uint32_t)__builtin_ctzll(align) : 0;
+	enum lw_family family = lw_family_of(kind);
+
+	alloc_slowly(ptr, bytes, lw_site_key(kind, align_log2, 0),
+			family == LW_FAMILY_MALLOC ? family : LW_FAMILY_NEW_ALIGNED, frame);
 }
 
 /* The record of a block, taken out and counted as freed unless it was a parent's. */
@@ -212,37 +251,99 @@ LW_INLINE bool remove_block(struct lw_thread *thread, const void *ptr, struct lw
 	return true;
 }
 
-static LW_COLD void report_mismatch(struct lw_thread *thread, const struct lw_block *block,
-		enum lw_kind release, const struct lw_frame *frame)
+/* Is a block what a release that names an alignment takes: of this alignment, and of new or new[]? */
+static bool is_as_told(const struct lw_block *block, const struct lw_release *release)
 {
-	uint32_t site = capture(thread, frame, release, false);
+	const struct lw_site *site = lw_box_site(block->site);
 
-	lw_events_add(LW_EVENT_MISMATCH, block->site, site, block->bytes, 0);
+	return !block->site || ((uint64_t)1 << site->align_log2 == release->align &&
+			lw_family_of((enum lw_kind)site->kind) == lw_family_of(release->kind));
 }
 
-void lw_track_free(const void *ptr, enum lw_kind release, const struct lw_frame *frame)
+LW_INLINE void note_release(struct lw_thread *thread, const void *ptr, const struct lw_release *release,
+		const struct lw_frame *frame)
 {
-	struct lw_thread *thread = &lw_self;
 	struct lw_block block;
 
-	__builtin_prefetch((const char *)ptr - 16, 1); /* the allocator's own head of the block is next */
+	if (LW_UNLIKELY(!remove_block(thread, ptr, &block)))
+		lw_wrong_address(thread, (uintptr_t)ptr, release, frame);
+	else if (LW_UNLIKELY(block.family != release->family ||
+			(release->has_bytes && block.bytes != release->bytes) ||
+			(release->has_align && !is_as_told(&block, release))))
+		lw_wrong_release(thread, &block, release, frame);
+}
+
+/* With a macro's site pending, which this release may use up. */
+static LW_NOINLINE void release_slowly(const void *ptr, const struct lw_release *release,
+		const struct lw_frame *frame)
+{
+	struct lw_thread *thread = &lw_self;
+
 	if (!enter(thread))
 		return; /* a record may stay: it is replaced, and counted, when the address comes again */
-	if (remove_block(thread, ptr, &block) && LW_UNLIKELY(block.family != lw_family_of(release)))
-		report_mismatch(thread, &block, release, frame);
+	note_release(thread, ptr, release, frame);
+	(void)lw_hint_find(thread, release->kind, frame, false);
 	leave(thread);
+}
+
+LW_INLINE void release(const void *ptr, const struct lw_release *release, const struct lw_frame *frame)
+{
+	struct lw_thread *thread = &lw_self;
+
+	__builtin_prefetch((const char *)ptr - 16, 1); /* the allocator's own head of the block is next */
+	if (LW_UNLIKELY(!enter_quickly(thread))) {
+		release_slowly(ptr, release, frame);
+		return;
+	}
+	note_release(thread, ptr, release, frame);
+	leave_quickly(thread);
+}
+
+void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
+{
+	const struct lw_release what = { .kind = kind, .family = lw_family_of(kind) };
+
+	release(ptr, &what, frame);
+}
+
+void lw_track_free_sized(const void *ptr, enum lw_kind kind, size_t bytes, const struct lw_frame *frame)
+{
+	const struct lw_release what = {
+		.kind = kind, .family = lw_family_of(kind), .has_bytes = true, .bytes = bytes
+	};
+
+	release(ptr, &what, frame);
+}
+
+void lw_track_free_aligned(const void *ptr, enum lw_kind kind, size_t align, const size_t *bytes,
+		const struct lw_frame *frame)
+{
+	enum lw_family family = lw_family_of(kind);
+	const struct lw_release what = {
+		.kind = kind,
+		.family = family == LW_FAMILY_MALLOC ? family : LW_FAMILY_NEW_ALIGNED,
+		.has_bytes = bytes,
+		.bytes = bytes ? *bytes : 0,
+		.has_align = true,
+		.align = align,
+	};
+
+	release_slowly(ptr, &what, frame);
 }
 
 bool lw_track_detach(const void *ptr, const struct lw_frame *frame, struct lw_block *block)
 {
+	static const struct lw_release resizing = { .kind = LW_KIND_REALLOC_FREE, .family = LW_FAMILY_MALLOC };
 	struct lw_thread *thread = &lw_self;
 	bool is_tracked;
 
 	if (!enter(thread))
 		return false;
 	is_tracked = lw_blocks_remove((uintptr_t)ptr, block);
-	if (is_tracked && LW_UNLIKELY(block->family != LW_FAMILY_MALLOC))
-		report_mismatch(thread, block, LW_KIND_REALLOC_FREE, frame);
+	if (LW_UNLIKELY(!is_tracked))
+		lw_wrong_address(thread, (uintptr_t)ptr, &resizing, frame);
+	else if (LW_UNLIKELY(block->family != LW_FAMILY_MALLOC))
+		lw_wrong_release(thread, block, &resizing, frame);
 	leave(thread);
 	return is_tracked;
 }
@@ -280,6 +381,120 @@ void lw_track_undo(const void *ptr)
 	if (lw_blocks_remove((uintptr_t)ptr, &block) && !block.is_inherited)
 		lw_count_alloc_undo(thread, block.site, block.bytes);
 	leave(thread);
+}
+
+/* ---- what the program itself says ---- */
+
+void lw_track_ignore(const void *ptr)
+{
+	struct lw_thread *thread = &lw_self;
+	struct lw_block block;
+	uint32_t site;
+
+	if (!enter(thread))
+		return;
+	if (lw_blocks_find((uintptr_t)ptr, &block) && block.site && !block.is_inherited) {
+		site = lw_sites_intern_ignored(block.site, &thread->scratch->stack);
+		if (site && site != block.site) {
+			lw_count_alloc_undo(thread, block.site, block.bytes);
+			(void)lw_blocks_remove((uintptr_t)ptr, &block);
+			block.site = site;
+			insert(thread, ptr, &block);
+			lw_count_alloc(thread, site, block.bytes);
+		}
+	}
+	leave(thread);
+}
+
+uint32_t lw_track_checkpoint(void)
+{
+	struct lw_thread *thread = &lw_self;
+	uint32_t floor;
+
+	if (!enter(thread))
+		return 0;
+	floor = birth_now();
+	if (floor < (1u << LW_BLOCK_BIRTH_BITS) - 1)
+		floor++;
+	lw_store(&lw_hot.birth_floor, floor);
+	leave(thread);
+	return floor;
+}
+
+struct since {
+	uint32_t birth;
+	uint64_t bytes, blocks;
+};
+
+static void count_since(void *context, uintptr_t address, const struct lw_block *block)
+{
+	struct since *since = context;
+
+	(void)address;
+	if (block->is_inherited || block->birth < since->birth ||
+			lw_load(&lw_box_site(block->site)->flags) & LW_SITE_IGNORED)
+		return;
+	since->bytes += block->bytes;
+	since->blocks++;
+}
+
+uint64_t lw_track_unfreed_since(uint32_t checkpoint, uint64_t *blocks)
+{
+	struct lw_thread *thread = &lw_self;
+	struct since since = { .birth = checkpoint };
+
+	*blocks = 0;
+	if (!checkpoint || !enter(thread))
+		return 0;
+	lw_lock_acquire(&lw_sites_lock); /* one visit at a time */
+	lw_blocks_visit(count_since, &since);
+	lw_lock_release(&lw_sites_lock);
+	leave(thread);
+	*blocks = since.blocks;
+	return since.bytes;
+}
+
+void lw_track_pause(bool is_paused)
+{
+	struct lw_thread *thread = &lw_self;
+
+	if (!enter(thread))
+		return;
+	if (is_paused) {
+		thread->nr_paused++;
+		lw_wrong_not_all_known();
+	} else if (thread->nr_paused) {
+		thread->nr_paused--;
+	}
+	leave(thread);
+}
+
+uint32_t lw_track_announce(const struct lw_frame *frame, const char *file, uint32_t line, enum lw_hint_for what,
+		bool is_scoped)
+{
+	struct lw_thread *thread = &lw_self;
+	uint32_t number;
+
+	if (LW_UNLIKELY(!thread->hints)) {
+		if (!enter(thread)) /* sets up a thread that was never here */
+			return 0;
+		leave(thread);
+		if (!thread->hints)
+			return 0;
+	}
+	number = lw_hint_push(thread, frame, file, line, what, is_scoped);
+	if (LW_LIKELY(thread->gate == LW_GATE_OPEN))
+		thread->gate = LW_GATE_LOOK;
+	return number;
+}
+
+void lw_track_take_back(uint32_t number)
+{
+	struct lw_thread *thread = &lw_self;
+
+	lw_hint_pop(thread, number);
+	if (LW_LIKELY(thread->gate == LW_GATE_LOOK) && !lw_hint_is_pending(thread) && !thread->nr_paused)
+		thread->gate = LW_GATE_OPEN;
 }
 
 /* ---- start and end ---- */

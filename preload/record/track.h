@@ -12,13 +12,22 @@
 
 #include "preload/base/base.h"
 #include "preload/record/blocks.h"
+#include "preload/record/hint.h"
 #include "preload/share/region.h"
 #include "preload/unwind/unwind.h"
 
 void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame);
 
+/* The same where an alignment was asked for; it is a power of two, or 0. */
+void lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw_kind kind,
+		const struct lw_frame *frame);
+
 /* Forgets the block; what it was is looked at (family, double free) and told to the report. */
 void lw_track_free(const void *ptr, enum lw_kind release, const struct lw_frame *frame);
+/* Releases that say how big the block is, or how it is aligned (bytes NULL: not said). */
+void lw_track_free_sized(const void *ptr, enum lw_kind release, size_t bytes, const struct lw_frame *frame);
+void lw_track_free_aligned(const void *ptr, enum lw_kind release, size_t align, const size_t *bytes,
+		const struct lw_frame *frame);
 
 /*
  * The record of a block that is about to be reallocated, taken out but still counted. False: not
@@ -33,6 +42,24 @@ void lw_track_forget(const struct lw_block *block);		       /* the block is gone
  * recorded is taken back, so that it counts once.
  */
 void lw_track_undo(const void *ptr);
+
+/* This block, if it is one, is no leak, whatever becomes of it. */
+void lw_track_ignore(const void *ptr);
+
+/* A moment, and what was allocated after it and is still there: bytes, and *blocks. Looks at every block. */
+uint32_t lw_track_checkpoint(void);
+uint64_t lw_track_unfreed_since(uint32_t checkpoint, uint64_t *blocks);
+
+/* From now on this thread's allocations are (not) recorded; its releases always are. Calls nest. */
+void lw_track_pause(bool is_paused);
+
+/*
+ * A macro's site, for the call that comes next (hint.h). The number is for taking it back when that
+ * call is over; 0: not kept.
+ */
+uint32_t lw_track_announce(const struct lw_frame *frame, const char *file, uint32_t line, enum lw_hint_for what,
+		bool is_scoped);
+void lw_track_take_back(uint32_t number);
 
 /* Brings us up; defined in init.c, which alone knows the order. False: not now, or never. */
 bool lw_bring_up(void);

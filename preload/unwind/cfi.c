@@ -446,6 +446,19 @@ static bool run(struct machine *m, struct reader *r)
 	return !r->is_bad;
 }
 
+bool lw_cfi_function(uintptr_t pc, uintptr_t *start, uintptr_t *end)
+{
+	struct dl_find_object object;
+	struct reader instructions;
+	const uint8_t *fde;
+	struct cie cie;
+
+	if (_dl_find_object((void *)pc, &object))
+		return false;
+	fde = find_fde(&object, pc);
+	return fde && parse_fde(fde, &cie, &instructions, start, end) && pc >= *start && pc < *end;
+}
+
 bool lw_cfi_find(uintptr_t pc, struct lw_cfi_row *row)
 {
 	struct dl_find_object object;

@@ -368,3 +368,52 @@ bool lw_cfi_step(uint64_t regs[LW_NR_REGS], bool *is_exact, lw_cfi_read_fn *read
 	*is_exact = row.is_signal_frame;
 	return regs[LW_REG_PC] != 0;
 }
+
+/* ---- what the code around a return address does ---- */
+
+/* Bytes of one instruction that belongs to a function's last steps; 0: something else. */
+static unsigned leaving_bytes(const uint8_t *code)
+{
+	if (code[0] == 0x90 || code[0] == 0xc9 || (code[0] & 0xf8) == 0x58) /* nop, leave, pop */
+		return 1;
+	if (code[0] == 0x41 && (code[1] & 0xf8) == 0x58) /* pop %r8.. */
+		return 2;
+	if (code[0] != 0x48)
+		return 0;
+	if (code[1] == 0x83 && code[2] == 0xc4) /* add $byte, %rsp */
+		return 4;
+	if (code[1] == 0x81 && code[2] == 0xc4) /* add $long, %rsp */
+		return 7;
+	if ((code[1] == 0x8b || code[1] == 0x8d) && (code[2] & 0xc7) == 0x45) /* mov or lea off(%rbp), register */
+		return 4;
+	return 0;
+}
+
+bool lw_code_ends_after(uintptr_t pc)
+{
+	const uint8_t *code = (const uint8_t *)pc;
+
+	for (unsigned i = 0; i < 16; i++) {
+		unsigned bytes = leaving_bytes(code);
+
+		if (code[0] == 0xc3 || (code[0] == 0xf3 && code[1] == 0xc3))
+			return true;
+		if (!bytes)
+			return false;
+		code += bytes;
+	}
+	return false;
+}
+
+bool lw_code_calls_indirectly(uintptr_t pc)
+{
+	const uint8_t *end = (const uint8_t *)pc;
+
+	if (end[-5] == 0xe8)
+		return false;
+	if (end[-2] == 0xff && ((end[-1] & 0xf8) == 0xd0 || (end[-1] & 0xf8) == 0x10)) /* *%reg, *(%reg) */
+		return true;
+	if (end[-3] == 0xff && (end[-2] & 0xf8) == 0x50) /* *byte(%reg) */
+		return true;
+	return end[-6] == 0xff && (end[-5] & 0xf8) == 0x90; /* *long(%reg) */
+}
