@@ -22,6 +22,7 @@ _Static_assert(LW_MAX_HINTS * 2 <= 1 << INDEX_BITS, "the index always has an emp
 /* ---- file and line, interned ---- */
 
 static uint16_t index_of_hints[1 << INDEX_BITS] LW_GUARDED_BY(lw_sites_lock);
+static const char own_code_mark; /* an address in this library */
 
 static uint32_t hash_hint(const char *file, size_t nr_bytes, uint32_t line)
 {
@@ -112,7 +113,7 @@ static LW_COLD void fill_place(struct lw_hint_place *place, const struct lw_pend
 	*place = found;
 }
 
-static const struct lw_hint_place *find_place(struct lw_hints *hints, const struct lw_pending *site)
+static struct lw_hint_place *find_place(struct lw_hints *hints, const struct lw_pending *site)
 {
 	uint64_t mixed = site->pc * UINT64_C(0x9e3779b97f4a7c15);
 	struct lw_hint_place *place = &hints->places[mixed >> (64 - LW_HINT_PLACE_BITS)];
@@ -177,12 +178,35 @@ static bool is_in(uintptr_t pc, const struct lw_hint_place *place)
 	return pc > place->start && pc <= place->end;
 }
 
+static bool is_ours(uintptr_t address)
+{
+	struct dl_find_object ours;
+
+	return !_dl_find_object((void *)(uintptr_t)&own_code_mark, &ours) &&
+	       address >= (uintptr_t)ours.dlfo_map_start && address < (uintptr_t)ours.dlfo_map_end;
+}
+
+/* Does the call before pc name a hook? One through a pointer does not say, and may. */
+static bool is_direct(struct lw_hint_place *place, uintptr_t pc)
+{
+	uintptr_t target;
+
+	if (place->direct_pc == pc)
+		return true;
+	target = lw_code_call_target(pc);
+	if (target && !is_ours(target))
+		return false;
+	place->direct_pc = pc;
+	return true;
+}
+
 /* Does the call that led to this hook stand where the site was pushed? */
 static bool belongs(struct lw_hints *hints, const struct lw_pending *site, enum lw_kind kind,
 		const struct lw_frame *frame, uint32_t *hint)
 {
-	const struct lw_hint_place *place;
+	struct lw_hint_place *place;
 	uintptr_t pc = 0;
+	bool is_own_call = false;
 
 	if (!fits((enum lw_hint_for)site->what, kind))
 		return false;
@@ -191,6 +215,7 @@ static bool belongs(struct lw_hints *hints, const struct lw_pending *site, enum 
 			pc = caller_in(frame, site->sp);
 	} else if (frame->sp == site->sp) {
 		pc = frame->pc;
+		is_own_call = true;
 	} else if (site->what == LW_HINT_DELETE && frame->sp < site->sp && lw_code_ends_after(frame->pc)) {
 		/* the deleting destructor: called through the class's table, the release is its last act */
 		pc = caller_in(frame, site->sp);
@@ -201,7 +226,7 @@ static bool belongs(struct lw_hints *hints, const struct lw_pending *site, enum 
 		return false;
 	place = find_place(hints, site);
 	*hint = place->hint;
-	return is_in(pc, place);
+	return is_in(pc, place) && (!is_own_call || is_direct(place, pc));
 }
 
 static void drop_dead(struct lw_hints *hints, uintptr_t sp)

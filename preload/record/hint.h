@@ -7,7 +7,8 @@
  * and the call the program may evaluate arguments, run the destructor of the object and of all it
  * owns, throw, longjmp away, or find that there is nothing to release. So a site is not simply the
  * top of the stack. It belongs to a hook only if the hook was called from the frame that pushed: the
- * stack pointer after the return is the same, and both return addresses lie in one function. Where
+ * stack pointer after the return is the same, both return addresses lie in one function, and the call
+ * there names the hook, not another function whose last act was to jump to it. Where
  * the call leads through one function on the way (strdup to malloc inside libc, the deleting
  * destructor of a virtual class to operator delete), that function must have been called from there.
  * Sites of frames that are gone (their stack pointer is below the caller's) are thrown away.
@@ -50,6 +51,7 @@ struct lw_pending {
 struct lw_hint_place {
 	uintptr_t pc;
 	uintptr_t start, end;
+	uintptr_t direct_pc; /* return address of a call there that was seen to name one of our hooks */
 	uint32_t generation;
 	uint32_t hint;
 	const char *file;

@@ -11,6 +11,7 @@
 #include "preload/unwind/cfi.h"
 
 #include <stddef.h>
+#include <dlfcn.h>
 #include <string.h>
 #include <sys/ucontext.h>
 
@@ -416,4 +417,42 @@ bool lw_code_calls_indirectly(uintptr_t pc)
 	if (end[-3] == 0xff && (end[-2] & 0xf8) == 0x50) /* *byte(%reg) */
 		return true;
 	return end[-6] == 0xff && (end[-5] & 0xf8) == 0x90; /* *long(%reg) */
+}
+
+/* An address as four bytes of an instruction give it, relative to the instruction's end. */
+static uintptr_t relative(const uint8_t *offset_at)
+{
+	int32_t offset;
+
+	memcpy(&offset, offset_at, sizeof(offset));
+	return (uintptr_t)(offset_at + sizeof(offset)) + (uintptr_t)(intptr_t)offset;
+}
+
+/* The word in a module's table of addresses; 0 if there is no module. */
+static uintptr_t read_slot(uintptr_t slot)
+{
+	struct dl_find_object module;
+
+	return slot & 7 || _dl_find_object((void *)slot, &module) ? 0 : *(const uintptr_t *)slot;
+}
+
+uintptr_t lw_code_call_target(uintptr_t pc)
+{
+	const uint8_t *code = (const uint8_t *)pc;
+	struct dl_find_object module;
+	uintptr_t target;
+
+	if (code[-6] == 0xff && code[-5] == 0x15) /* call *slot(%rip) */
+		return read_slot(relative(code - 4));
+	if (code[-5] != 0xe8)
+		return 0;
+	target = relative(code - 4);
+	if (_dl_find_object((void *)target, &module))
+		return 0; /* what looked like a call was the end of something else */
+	code = (const uint8_t *)target;
+	if (code[0] == 0xf3 && code[1] == 0x0f && code[2] == 0x1e && code[3] == 0xfa) /* endbr64 */
+		code += 4;
+	if (code[0] == 0xf2) /* bnd */
+		code++;
+	return code[0] == 0xff && code[1] == 0x25 ? read_slot(relative(code + 2)) : target;
 }
