@@ -14,15 +14,14 @@
 #include "preload/record/track.h"
 
 _Static_assert((int)LEAKWATCH_AT_DELETE == (int)LW_HINT_DELETE && (int)LEAKWATCH_AT_COPY == (int)LW_HINT_COPY &&
-		LEAKWATCH_SCOPED >= (int)LW_NR_HINT_FORS, "the header's numbers are hint.h's");
+		LEAKWATCH_SCOPED == (int)LW_PENDING_SCOPED, "the header's numbers are hint.h's");
 
 static unsigned push(const char *file, unsigned line, int what)
 {
 	struct lw_frame frame;
 
 	LW_CALLER(frame.pc, frame.sp, frame.fp);
-	return lw_track_announce(&frame, file, line, (enum lw_hint_for)(what & (LEAKWATCH_SCOPED - 1)),
-			what & LEAKWATCH_SCOPED);
+	return lw_track_announce(frame.pc, frame.sp, file, line, (uint32_t)what);
 }
 
 static void pop(unsigned number)

@@ -151,6 +151,8 @@ static bool fits(enum lw_hint_for what, enum lw_kind kind)
 	case LW_KIND_DELETE:
 	case LW_KIND_DELETE_ARRAY:
 		return what == LW_HINT_DELETE;
+	case LW_KIND_REALLOC_FREE:
+		return what == LW_HINT_ALLOC;
 	case LW_KIND_MALLOC:
 		return what == LW_HINT_ALLOC || what == LW_HINT_COPY || what == LW_HINT_NEW;
 	default:
@@ -207,16 +209,17 @@ static bool belongs(struct lw_hints *hints, const struct lw_pending *site, enum 
 	struct lw_hint_place *place;
 	uintptr_t pc = 0;
 	bool is_own_call = false;
+	enum lw_hint_for what = (enum lw_hint_for)(site->what & LW_PENDING_FOR);
 
-	if (!fits((enum lw_hint_for)site->what, kind))
+	if (!fits(what, kind))
 		return false;
-	if (site->what == LW_HINT_COPY) {
+	if (what == LW_HINT_COPY) {
 		if (frame->sp < site->sp && is_in_libc(frame->pc))
 			pc = caller_in(frame, site->sp);
 	} else if (frame->sp == site->sp) {
 		pc = frame->pc;
 		is_own_call = true;
-	} else if (site->what == LW_HINT_DELETE && frame->sp < site->sp && lw_code_ends_after(frame->pc)) {
+	} else if (what == LW_HINT_DELETE && frame->sp < site->sp && lw_code_ends_after(frame->pc)) {
 		/* the deleting destructor: called through the class's table, the release is its last act */
 		pc = caller_in(frame, site->sp);
 		if (pc && !lw_code_calls_indirectly(pc))
@@ -242,7 +245,7 @@ static int find_pending(struct lw_hints *hints, enum lw_kind kind, const struct 
 {
 	for (int taken = 0; taken < 2; taken++) {
 		for (int i = (int)hints->nr - 1; i >= 0; i--) {
-			if (hints->pending[i].is_taken == taken &&
+			if (!(hints->pending[i].what & LW_PENDING_TAKEN) == !taken &&
 					belongs(hints, &hints->pending[i], kind, frame, hint))
 				return i;
 		}
@@ -250,53 +253,49 @@ static int find_pending(struct lw_hints *hints, enum lw_kind kind, const struct 
 	return -1;
 }
 
-uint32_t lw_hint_find(struct lw_thread *thread, enum lw_kind kind, const struct lw_frame *frame, bool keep)
+/* Remembers a call that was found to be the announced one; only those from the pushing frame itself. */
+static void keep_match(struct lw_hints *hints, const struct lw_pending *site, enum lw_kind kind,
+		const struct lw_frame *frame, uint32_t hint)
+{
+	if (site->sp != frame->sp)
+		return;
+	*lw_hint_match_at(hints, frame->pc) = (struct lw_hint_match){
+		.call = lw_hint_call(kind, frame->pc),
+		.tag = site->tag,
+		.generation = find_place(hints, site)->generation,
+		.hint = hint,
+	};
+}
+
+uint32_t lw_hint_search(struct lw_thread *thread, enum lw_kind kind, const struct lw_frame *frame, bool keep)
 {
 	struct lw_hints *hints = thread->hints;
+	struct lw_pending *site;
 	uint32_t hint = 0;
 	int at;
 
-	if (!hints || !hints->nr)
-		return 0;
 	drop_dead(hints, frame->sp);
 	at = find_pending(hints, kind, frame, &hint);
 	if (at < 0)
 		return 0;
-	if (keep)
-		return hint;
-	if (hints->pending[at].is_scoped && hints->pending[at].what == LW_HINT_DELETE)
-		hints->pending[at].is_taken = true;
-	else
+	site = &hints->pending[at];
+	keep_match(hints, site, kind, frame, hint);
+	if (!keep && lw_pending_stays(site))
+		site->what |= LW_PENDING_TAKEN;
+	else if (!keep)
 		hints->nr = (uint32_t)at;
 	return hint;
 }
 
 /* ---- pushing ---- */
 
-static void forget_oldest(struct lw_hints *hints)
+void lw_hint_make_room(struct lw_hints *hints, uintptr_t sp)
 {
+	drop_dead(hints, sp);
+	if (hints->nr < LW_MAX_PENDING)
+		return;
 	memmove(hints->pending, hints->pending + 1, (LW_MAX_PENDING - 1) * sizeof(hints->pending[0]));
 	hints->nr--;
-}
-
-uint32_t lw_hint_push(struct lw_thread *thread, const struct lw_frame *frame, const char *file, uint32_t line,
-		enum lw_hint_for what, bool is_scoped)
-{
-	struct lw_hints *hints = thread->hints;
-
-	if (LW_UNLIKELY(hints->nr && hints->pending[hints->nr - 1].sp < frame->sp))
-		drop_dead(hints, frame->sp);
-	if (LW_UNLIKELY(hints->nr == LW_MAX_PENDING))
-		forget_oldest(hints);
-	hints->pending[hints->nr] = (struct lw_pending){
-		.pc = frame->pc,
-		.sp = frame->sp,
-		.file = file,
-		.line = line,
-		.what = (uint8_t)what,
-		.is_scoped = is_scoped,
-	};
-	return ++hints->nr;
 }
 
 void lw_hint_pop(struct lw_thread *thread, uint32_t number)

@@ -22,6 +22,7 @@
 
 #include "preload/base/base.h"
 #include "preload/base/guard.h"
+#include "preload/base/hot.h"
 #include "preload/share/region.h"
 #include "preload/unwind/unwind.h"
 
@@ -41,10 +42,14 @@ struct lw_pending {
 	uintptr_t pc, sp;	/* of the frame that pushed */
 	const char *file;
 	uint32_t line;
-	uint8_t what;		/* enum lw_hint_for */
-	bool is_scoped;		/* taken back by lw_hint_pop() */
-	bool is_taken;
-	uint8_t reserved;
+	uint32_t what;		/* enum lw_hint_for, and LW_PENDING_* */
+	uint64_t tag;		/* of pc, file and line */
+};
+
+enum {
+	LW_PENDING_FOR = 0xf,
+	LW_PENDING_SCOPED = 1 << 4,	/* taken back by lw_hint_pop() */
+	LW_PENDING_TAKEN = 1 << 5,
 };
 
 /* What is known of a push's return address: its function's range, and the hint of its file and line. */
@@ -58,22 +63,90 @@ struct lw_hint_place {
 	uint32_t line, reserved;
 };
 
+/* A call that was found to be the one its site announced: nothing has to be looked up again. */
+struct lw_hint_match {
+	uintptr_t call;		/* lw_hint_call() */
+	uint64_t tag;		/* of the site */
+	uint32_t generation;
+	uint32_t hint;
+};
+
 /* One per thread, in its room. */
 struct lw_hints {
 	uint32_t nr;
 	uint32_t reserved;
+	struct lw_hint_match matches[1 << LW_HINT_PLACE_BITS];
 	struct lw_pending pending[LW_MAX_PENDING];
 	struct lw_hint_place places[1 << LW_HINT_PLACE_BITS];
 };
 
-/* The number to pop; 0: nothing was pushed. */
-uint32_t lw_hint_push(struct lw_thread *thread, const struct lw_frame *frame, const char *file, uint32_t line,
-		enum lw_hint_for what, bool is_scoped);
+/* Throws away sites of frames that are gone, and makes room for one more. */
+void lw_hint_make_room(struct lw_hints *hints, uintptr_t sp);
+
+/* `what` with LW_PENDING_SCOPED; there must be room: see lw_hint_has_room(). The number to pop. */
+LW_INLINE uint32_t lw_hint_push(struct lw_hints *hints, uintptr_t pc, uintptr_t sp, const char *file,
+		uint32_t line, uint32_t what)
+{
+	struct lw_pending *site = &hints->pending[hints->nr];
+
+	site->pc = pc;
+	site->sp = sp;
+	site->file = file;
+	site->line = line;
+	site->what = what;
+	site->tag = ((uintptr_t)file ^ (uint64_t)line << 48) + pc * UINT64_C(0x9e3779b97f4a7c15);
+	return ++hints->nr;
+}
+
+/* May a site of a frame at sp be pushed as things are? Else lw_hint_make_room() first. */
+LW_INLINE bool lw_hint_has_room(const struct lw_hints *hints, uintptr_t sp)
+{
+	return !hints->nr || (hints->nr < LW_MAX_PENDING && hints->pending[hints->nr - 1].sp >= sp);
+}
+
 /* Takes back what the push that returned `number` pushed, and all that came after it. */
 void lw_hint_pop(struct lw_thread *thread, uint32_t number);
 
-/* The hint of the site that belongs to this hook's call; 0 none. keep: do not use it up yet. */
-uint32_t lw_hint_find(struct lw_thread *thread, enum lw_kind kind, const struct lw_frame *frame, bool keep);
+/* The long way of lw_hint_find(). keep: do not use the site up yet. */
+uint32_t lw_hint_search(struct lw_thread *thread, enum lw_kind kind, const struct lw_frame *frame, bool keep);
+
+/* A return address and what the hook is, in one word: addresses have 47 bits. */
+LW_INLINE uintptr_t lw_hint_call(enum lw_kind kind, uintptr_t pc)
+{
+	return pc | (uintptr_t)kind << 56;
+}
+
+LW_INLINE struct lw_hint_match *lw_hint_match_at(struct lw_hints *hints, uintptr_t pc)
+{
+	return &hints->matches[pc % LW_ARRAY_LENGTH(hints->matches)];
+}
+
+/* A delete that the end of its expression takes back: members may be released in the same frame first. */
+LW_INLINE bool lw_pending_stays(const struct lw_pending *site)
+{
+	return (site->what & ~(uint32_t)LW_PENDING_TAKEN) == (LW_HINT_DELETE | LW_PENDING_SCOPED);
+}
+
+/* The hint of the site that belongs to this hook's call, which is used up by that; 0 none. */
+LW_INLINE uint32_t lw_hint_find(struct lw_thread *thread, enum lw_kind kind, const struct lw_frame *frame)
+{
+	struct lw_hints *hints = thread->hints;
+	const struct lw_hint_match *match;
+	struct lw_pending *top;
+
+	if (!hints || !hints->nr)
+		return 0;
+	top = &hints->pending[hints->nr - 1];
+	match = lw_hint_match_at(hints, frame->pc);
+	if (LW_UNLIKELY(((top->sp ^ frame->sp) | (match->call ^ lw_hint_call(kind, frame->pc)) |
+			(match->tag ^ top->tag)) || match->generation != lw_load(&lw_hot.generation)))
+		return lw_hint_search(thread, kind, frame, false);
+	if (lw_pending_stays(top))
+		top->what |= LW_PENDING_TAKEN;
+	else
+		hints->nr--;
+	return match->hint;
+}
 
 /* Is a site pending in this thread that might be this release's? */
 LW_INLINE bool lw_hint_is_pending(const struct lw_thread *thread)

@@ -105,25 +105,46 @@ static LW_COLD bool enter_slowly(struct lw_thread *thread)
 	return is_in;
 }
 
-/* The way in and out that nearly all events take: nothing to set up, nothing to look at. */
-LW_INLINE bool enter_quickly(struct lw_thread *thread)
+/*
+ * The way in and out that nearly all events take: nothing to set up; at most a macro's site to find,
+ * whose hint it gives. *after is what the gate is to be when the event is over.
+ */
+LW_INLINE bool enter_quickly(struct lw_thread *thread, enum lw_kind kind, const struct lw_frame *frame,
+		uint32_t *hint, uint32_t *after)
 {
-	if (LW_UNLIKELY(thread->gate != LW_GATE_OPEN || !lw_load(&lw_hot.active)))
+	uint32_t gate = thread->gate;
+
+	*hint = 0;
+	*after = LW_GATE_OPEN;
+	if (LW_UNLIKELY(!lw_load(&lw_hot.active)))
 		return false;
+	if (LW_UNLIKELY(gate != LW_GATE_OPEN)) {
+		if (gate != LW_GATE_LOOK || thread->nr_paused)
+			return false;
+		thread->gate = LW_GATE_BUSY;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		*hint = lw_hint_find(thread, kind, frame);
+		*after = lw_hint_is_pending(thread) ? LW_GATE_LOOK : LW_GATE_OPEN;
+		return true;
+	}
 	thread->gate = LW_GATE_BUSY;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return true;
 }
 
-LW_INLINE void leave_quickly(struct lw_thread *thread)
+LW_INLINE void leave_quickly(struct lw_thread *thread, uint32_t after)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	thread->gate = LW_GATE_OPEN;
+	thread->gate = after;
 }
 
 LW_INLINE bool enter(struct lw_thread *thread)
 {
-	return enter_quickly(thread) || enter_slowly(thread);
+	if (LW_UNLIKELY(thread->gate != LW_GATE_OPEN || !lw_load(&lw_hot.active)))
+		return enter_slowly(thread);
+	thread->gate = LW_GATE_BUSY;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return true;
 }
 
 static void leave(struct lw_thread *thread)
@@ -166,7 +187,7 @@ static LW_COLD void replace(struct lw_thread *thread, const struct lw_block *sta
 		lw_count_free(thread, stale->site, stale->bytes);
 }
 
-static void insert(struct lw_thread *thread, const void *ptr, const struct lw_block *block)
+LW_INLINE void insert(struct lw_thread *thread, const void *ptr, const struct lw_block *block)
 {
 	struct lw_block stale;
 	bool is_stale;
@@ -195,7 +216,7 @@ LW_INLINE void note_alloc(struct lw_thread *thread, const void *ptr, size_t byte
 	lw_count_alloc(thread, block.site, bytes);
 }
 
-/* The same where the gate is not simply open: closed, paused, or with a macro's site pending. */
+/* The same where the gate is closed, the thread new or late, or paused by the program. */
 static LW_NOINLINE void alloc_slowly(const void *ptr, size_t bytes, uint32_t key, enum lw_family family,
 		const struct lw_frame *frame)
 {
@@ -211,7 +232,7 @@ static LW_NOINLINE void alloc_slowly(const void *ptr, size_t bytes, uint32_t key
 	if (thread->nr_paused) {
 		lw_blocks_forget((uintptr_t)ptr);
 	} else {
-		hint = lw_hint_find(thread, lw_key_kind(key), frame, false);
+		hint = lw_hint_find(thread, lw_key_kind(key), frame);
 		note_alloc(thread, ptr, bytes, key | lw_site_key(LW_KIND_UNKNOWN, 0, hint), family, frame);
 	}
 	leave(thread);
@@ -220,13 +241,14 @@ static LW_NOINLINE void alloc_slowly(const void *ptr, size_t bytes, uint32_t key
 void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
 {
 	struct lw_thread *thread = &lw_self;
+	uint32_t hint, after;
 
-	if (LW_UNLIKELY(!enter_quickly(thread))) {
+	if (LW_UNLIKELY(!enter_quickly(thread, kind, frame, &hint, &after))) {
 		alloc_slowly(ptr, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
 		return;
 	}
-	note_alloc(thread, ptr, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
-	leave_quickly(thread);
+	note_alloc(thread, ptr, bytes, lw_site_key(kind, 0, hint), lw_family_of(kind), frame);
+	leave_quickly(thread, after);
 }
 
 void lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw_kind kind,
@@ -261,19 +283,18 @@ static bool is_as_told(const struct lw_block *block, const struct lw_release *re
 }
 
 LW_INLINE void note_release(struct lw_thread *thread, const void *ptr, const struct lw_release *release,
-		const struct lw_frame *frame)
+		const struct lw_frame *frame, uint32_t hint)
 {
 	struct lw_block block;
 
 	if (LW_UNLIKELY(!remove_block(thread, ptr, &block)))
-		lw_wrong_address(thread, (uintptr_t)ptr, release, frame);
+		lw_wrong_address(thread, (uintptr_t)ptr, release, frame, hint);
 	else if (LW_UNLIKELY(block.family != release->family ||
 			(release->has_bytes && block.bytes != release->bytes) ||
 			(release->has_align && !is_as_told(&block, release))))
-		lw_wrong_release(thread, &block, release, frame);
+		lw_wrong_release(thread, &block, release, frame, hint);
 }
 
-/* With a macro's site pending, which this release may use up. */
 static LW_NOINLINE void release_slowly(const void *ptr, const struct lw_release *release,
 		const struct lw_frame *frame)
 {
@@ -281,22 +302,22 @@ static LW_NOINLINE void release_slowly(const void *ptr, const struct lw_release 
 
 	if (!enter(thread))
 		return; /* a record may stay: it is replaced, and counted, when the address comes again */
-	note_release(thread, ptr, release, frame);
-	(void)lw_hint_find(thread, release->kind, frame, false);
+	note_release(thread, ptr, release, frame, lw_hint_find(thread, release->kind, frame));
 	leave(thread);
 }
 
 LW_INLINE void release(const void *ptr, const struct lw_release *release, const struct lw_frame *frame)
 {
 	struct lw_thread *thread = &lw_self;
+	uint32_t hint, after;
 
 	__builtin_prefetch((const char *)ptr - 16, 1); /* the allocator's own head of the block is next */
-	if (LW_UNLIKELY(!enter_quickly(thread))) {
+	if (LW_UNLIKELY(!enter_quickly(thread, release->kind, frame, &hint, &after))) {
 		release_slowly(ptr, release, frame);
 		return;
 	}
-	note_release(thread, ptr, release, frame);
-	leave_quickly(thread);
+	note_release(thread, ptr, release, frame, hint);
+	leave_quickly(thread, after);
 }
 
 void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
@@ -331,6 +352,12 @@ void lw_track_free_aligned(const void *ptr, enum lw_kind kind, size_t align, con
 	release_slowly(ptr, &what, frame);
 }
 
+/* The hint of a realloc that releases a wrong block: its site is used up only by what it allocates. */
+static uint32_t peek(struct lw_thread *thread, const struct lw_frame *frame)
+{
+	return lw_hint_is_pending(thread) ? lw_hint_search(thread, LW_KIND_REALLOC_FREE, frame, true) : 0;
+}
+
 bool lw_track_detach(const void *ptr, const struct lw_frame *frame, struct lw_block *block)
 {
 	static const struct lw_release resizing = { .kind = LW_KIND_REALLOC_FREE, .family = LW_FAMILY_MALLOC };
@@ -341,9 +368,9 @@ bool lw_track_detach(const void *ptr, const struct lw_frame *frame, struct lw_bl
 		return false;
 	is_tracked = lw_blocks_remove((uintptr_t)ptr, block);
 	if (LW_UNLIKELY(!is_tracked))
-		lw_wrong_address(thread, (uintptr_t)ptr, &resizing, frame);
+		lw_wrong_address(thread, (uintptr_t)ptr, &resizing, frame, peek(thread, frame));
 	else if (LW_UNLIKELY(block->family != LW_FAMILY_MALLOC))
-		lw_wrong_release(thread, block, &resizing, frame);
+		lw_wrong_release(thread, block, &resizing, frame, peek(thread, frame));
 	leave(thread);
 	return is_tracked;
 }
@@ -469,23 +496,19 @@ void lw_track_pause(bool is_paused)
 	leave(thread);
 }
 
-uint32_t lw_track_announce(const struct lw_frame *frame, const char *file, uint32_t line, enum lw_hint_for what,
-		bool is_scoped)
+uint32_t lw_track_announce_slowly(uintptr_t pc, uintptr_t sp, const char *file, uint32_t line, uint32_t what)
 {
 	struct lw_thread *thread = &lw_self;
-	uint32_t number;
 
-	if (LW_UNLIKELY(!thread->hints)) {
+	if (!thread->hints) {
 		if (!enter(thread)) /* sets up a thread that was never here */
 			return 0;
 		leave(thread);
 		if (!thread->hints)
 			return 0;
 	}
-	number = lw_hint_push(thread, frame, file, line, what, is_scoped);
-	if (LW_LIKELY(thread->gate == LW_GATE_OPEN))
-		thread->gate = LW_GATE_LOOK;
-	return number;
+	lw_hint_make_room(thread->hints, sp);
+	return lw_track_announce(pc, sp, file, line, what);
 }
 
 void lw_track_take_back(uint32_t number)

@@ -57,8 +57,19 @@ void lw_track_pause(bool is_paused);
  * A macro's site, for the call that comes next (hint.h). The number is for taking it back when that
  * call is over; 0: not kept.
  */
-uint32_t lw_track_announce(const struct lw_frame *frame, const char *file, uint32_t line, enum lw_hint_for what,
-		bool is_scoped);
+uint32_t lw_track_announce_slowly(uintptr_t pc, uintptr_t sp, const char *file, uint32_t line, uint32_t what);
+
+LW_INLINE uint32_t lw_track_announce(uintptr_t pc, uintptr_t sp, const char *file, uint32_t line, uint32_t what)
+{
+	struct lw_thread *thread = &lw_self;
+	struct lw_hints *hints = thread->hints;
+
+	if (LW_UNLIKELY(!hints || !lw_hint_has_room(hints, sp)))
+		return lw_track_announce_slowly(pc, sp, file, line, what);
+	if (LW_LIKELY(thread->gate == LW_GATE_OPEN))
+		thread->gate = LW_GATE_LOOK;
+	return lw_hint_push(hints, pc, sp, file, line, what);
+}
 void lw_track_take_back(uint32_t number);
 
 /* Brings us up; defined in init.c, which alone knows the order. False: not now, or never. */

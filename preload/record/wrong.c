@@ -7,7 +7,6 @@
 #include "preload/record/capture.h"
 #include "preload/record/events.h"
 #include "preload/record/families.h"
-#include "preload/record/hint.h"
 #include "preload/record/sites.h"
 #include "preload/share/box.h"
 
@@ -32,9 +31,8 @@ static bool is_all_known(void)
 }
 
 static void add(struct lw_thread *thread, struct lw_event *event, const struct lw_release *release,
-		const struct lw_frame *frame)
+		const struct lw_frame *frame, uint32_t hint)
 {
-	uint32_t hint = lw_hint_find(thread, release->kind, frame, true);
 	int index;
 
 	event->free_site = lw_capture(thread, frame, lw_site_key(release->kind, 0, hint), false);
@@ -74,7 +72,7 @@ static bool may_be_own_operator(enum lw_family allocated, enum lw_family release
 }
 
 void lw_wrong_release(struct lw_thread *thread, const struct lw_block *block, const struct lw_release *release,
-		const struct lw_frame *frame)
+		const struct lw_frame *frame, uint32_t hint)
 {
 	enum lw_family released = lw_family_of(release->kind), allocated = plain_family(block, released);
 	struct lw_event event = { .alloc_site = block->site, .bytes = block->bytes };
@@ -92,7 +90,7 @@ void lw_wrong_release(struct lw_thread *thread, const struct lw_block *block, co
 	} else {
 		return;
 	}
-	add(thread, &event, release, frame);
+	add(thread, &event, release, frame, hint);
 }
 
 /* ---- the count that new[] keeps before objects with a destructor ---- */
@@ -138,7 +136,7 @@ static bool find_object_behind(uintptr_t address, struct lw_block *block, uint64
 }
 
 static bool report_cookie(struct lw_thread *thread, uintptr_t address, const struct lw_release *release,
-		const struct lw_frame *frame)
+		const struct lw_frame *frame, uint32_t hint)
 {
 	struct lw_event event = { .what = LW_EVENT_MISMATCH, .flags = LW_EVENT_COOKIE };
 	struct lw_block block;
@@ -149,25 +147,25 @@ static bool report_cookie(struct lw_thread *thread, uintptr_t address, const str
 		return false;
 	event.alloc_site = block.site;
 	event.bytes = block.bytes;
-	add(thread, &event, release, frame);
+	add(thread, &event, release, frame, hint);
 	return true;
 }
 
 void lw_wrong_address(struct lw_thread *thread, uintptr_t address, const struct lw_release *release,
-		const struct lw_frame *frame)
+		const struct lw_frame *frame, uint32_t hint)
 {
 	bool is_whole = lw_real.is_glibc && !lw_real.is_overridden;
 	struct lw_event event = { .what = LW_EVENT_DOUBLE_FREE };
 	struct lw_block block;
 
-	if (address == thread->passing || report_cookie(thread, address, release, frame))
+	if (address == thread->passing || report_cookie(thread, address, release, frame, hint))
 		return;
 	if (is_whole && lw_blocks_find_removed(address, &block)) {
 		event.alloc_site = block.site;
 		event.bytes = block.bytes;
-		add(thread, &event, release, frame);
-	} else if (is_whole && is_all_known() && lw_hint_find(thread, release->kind, frame, true)) {
+		add(thread, &event, release, frame, hint);
+	} else if (is_whole && is_all_known() && hint) {
 		event.what = LW_EVENT_UNKNOWN_FREE;
-		add(thread, &event, release, frame);
+		add(thread, &event, release, frame, hint);
 	}
 }

@@ -29,13 +29,13 @@ struct lw_release {
 	size_t align;	/* what its alignment is said to be */
 };
 
-/* The block is tracked, but its family, size or alignment is not the release's. */
+/* The block is tracked, but its family, size or alignment is not the release's. hint: a macro's site, or 0. */
 void lw_wrong_release(struct lw_thread *thread, const struct lw_block *block, const struct lw_release *release,
-		const struct lw_frame *frame);
+		const struct lw_frame *frame, uint32_t hint);
 
 /* No block is tracked at this address. */
 void lw_wrong_address(struct lw_thread *thread, uintptr_t address, const struct lw_release *release,
-		const struct lw_frame *frame);
+		const struct lw_frame *frame, uint32_t hint);
 
 /* Some allocations of this process are not recorded: from now on an unknown address means nothing. */
 void lw_wrong_not_all_known(void);
