@@ -235,10 +235,11 @@ template <class T> LEAKWATCH_CONSTEXPR_ T &operator->*(const leakwatch_object_at
 	return *made;
 }
 
-#define LEAKWATCH_NEW_ leakwatch_at(__FILE__, __LINE__, LEAKWATCH_AT_NEW)->*new
-#define LEAKWATCH_DELETE_ leakwatch_at(__FILE__, __LINE__, LEAKWATCH_AT_DELETE) ? (void)0 : delete
-#define LEAKWATCH_NEW leakwatch_at(__FILE__, __LINE__, LEAKWATCH_AT_NEW)->*new
-#define LEAKWATCH_DELETE leakwatch_at(__FILE__, __LINE__, LEAKWATCH_AT_DELETE) ? (void)0 : delete
+/* in parentheses, so that ::new and ::delete are errors rather than the class's own operators */
+#define LEAKWATCH_NEW_ (leakwatch_at(__FILE__, __LINE__, LEAKWATCH_AT_NEW))->*new
+#define LEAKWATCH_DELETE_ (leakwatch_at(__FILE__, __LINE__, LEAKWATCH_AT_DELETE)) ? (void)0 : delete
+#define LEAKWATCH_NEW (leakwatch_at(__FILE__, __LINE__, LEAKWATCH_AT_NEW))->*new
+#define LEAKWATCH_DELETE (leakwatch_at(__FILE__, __LINE__, LEAKWATCH_AT_DELETE)) ? (void)0 : delete
 #define LEAKWATCH_SITE_(what) ((void)leakwatch_at(__FILE__, __LINE__, what))
 #else
 #define LEAKWATCH_SITE_(what) ((void)leakwatch_push_(__FILE__, __LINE__, what))

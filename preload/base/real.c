@@ -212,9 +212,10 @@ static void find_deletes(void)
 
 	for (int shape = 0; shape < 2; shape++) {
 		(void)find(&lw_real.op_delete[shape], names[shape]);
+		(void)find(&lw_real.op_delete_sized[shape], names[2 + shape]);
 		if (is_first_ours(names[shape]))
 			continue;
-		found = dlsym(RTLD_DEFAULT, names[shape]); /* what the default sized forms call */
+		found = dlsym(RTLD_DEFAULT, names[shape]); /* what the default nothrow forms call */
 		memcpy(&lw_real.op_delete[shape], &found, sizeof(found));
 	}
 	lw_real.has_own_delete = is_any_not_ours(names);

@@ -30,6 +30,7 @@ struct lw_real {
 	void *(*op_new[2])(size_t);			/* [0] new, [1] new[] */
 	void *(*op_new_aligned[2])(size_t, size_t);
 	void (*op_delete[2])(void *); /* the program's own, if it has them */
+	void (*op_delete_sized[2])(void *, size_t); /* NULL: none */
 	void (*op_delete_aligned[2])(void *, size_t);
 
 	/* All operators new that calls reach are libstdc++'s or libc++'s own and ours: new is malloc. */

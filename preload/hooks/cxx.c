@@ -234,10 +234,19 @@ LW_INLINE void release(void *ptr, int shape, const struct lw_frame *frame)
 
 LW_INLINE void release_sized(void *ptr, size_t bytes, int shape, const struct lw_frame *frame)
 {
+	uintptr_t outer;
+
 	if (!ptr || lw_early_owns(ptr))
 		return;
 	lw_track_free_sized(ptr, delete_kinds[shape], bytes, frame);
-	pass_on(ptr, shape);
+	if (LW_LIKELY(lw_real.delete_is_free || !lw_real.op_delete_sized[shape])) {
+		pass_on(ptr, shape);
+		return;
+	}
+	outer = lw_self.passing;
+	lw_self.passing = (uintptr_t)ptr;
+	lw_real.op_delete_sized[shape](ptr, bytes);
+	lw_self.passing = outer;
 }
 
 LW_INLINE void release_aligned(void *ptr, size_t align, const size_t *bytes, int shape,

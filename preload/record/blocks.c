@@ -58,6 +58,34 @@ static bool is_size_word(const uint64_t *at, uintptr_t address)
 	return !is_first && is_big(lw_load(at - 1));
 }
 
+/*
+ * Does a live block that starts before this address reach over it? Blocks do not overlap, so the
+ * nearest one before it decides. Looks as far back as its leaf begins, and through the leaf before.
+ */
+static bool is_covered(uintptr_t address)
+{
+	const uintptr_t leaf_bytes = (uintptr_t)1 << LW_LEAF_BITS, granule = (uintptr_t)1 << lw_hot.granule_shift;
+	uintptr_t start = address & ~(leaf_bytes - 1), at = address & ~(granule - 1);
+
+	start = start < leaf_bytes ? start : start - leaf_bytes;
+	while (at > start) {
+		const uint64_t *word;
+		struct lw_block block;
+
+		at -= granule;
+		word = lw_block_word(at);
+		if (!word) {
+			at &= ~(leaf_bytes - 1); /* nothing in all of this leaf */
+			continue;
+		}
+		if (!(lw_load(word) & LW_BLOCK_PRESENT))
+			continue;
+		block = lw_block_unpack(word, lw_load(word));
+		return at + (lw_load(word) >> LW_BLOCK_HALF_AT & 1) * 16 + block.bytes > address;
+	}
+	return false;
+}
+
 bool lw_blocks_find_removed(uintptr_t address, struct lw_block *block)
 {
 	uint64_t *at = lw_block_word(address), word;
@@ -66,7 +94,7 @@ bool lw_blocks_find_removed(uintptr_t address, struct lw_block *block)
 		return false;
 	word = lw_load(at);
 	if (!word || word & LW_BLOCK_PRESENT || (word >> LW_BLOCK_HALF_AT & 1) != lw_block_half(address) ||
-			is_size_word(at, address))
+			is_size_word(at, address) || is_covered(address))
 		return false;
 	*block = (struct lw_block){
 		.site = (uint32_t)(word >> LW_BLOCK_SITE_AT) & (LW_MAX_BLOCK_SITES - 1),

@@ -183,8 +183,8 @@ LW_INLINE bool lw_blocks_remove(uintptr_t address, struct lw_block *block)
 }
 
 /*
- * The block that was removed from this very address, if no other came to its granule since: its
- * site, and its size unless that was big (then 0).
+ * The block that was removed from this very address, if no other came to its granule since and none
+ * reaches over it: its site, and its size unless that was big (then 0).
  */
 bool lw_blocks_find_removed(uintptr_t address, struct lw_block *block);
 

@@ -35,32 +35,70 @@ static bool is_operator(const char *function, const char *operator_name, enum si
 	return true;
 }
 
-/* What a stack amounts to; *is_named: its inner end has names enough to be certain. */
-static enum side side_of(struct report *report, uint32_t index, const char *operator_name,
-	struct report_stack *stack, bool *is_named)
+static const char *callee_of(struct report *report, const struct report_stack *stack)
+{
+	const struct report_frame *inner = stack->frames;
+
+	if (!stack->nr_frames || !inner->module)
+		return NULL;
+	return symbols_callee(report->symbols, inner->module_id, inner->offset + 1);
+}
+
+/* Does this call name malloc or free itself, so that no operator can stand in between unseen? */
+static bool is_plain_call(const char *callee)
+{
+	static const char *const names[] = {"malloc", "calloc", "realloc", "reallocarray", "free",
+		"cfree", "memalign", "aligned_alloc", "posix_memalign", "valloc", "pvalloc"};
+
+	for (size_t i = 0; callee && i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(callee, names[i]))
+			return true;
+	return false;
+}
+
+/* One side of a pair, by the names of its stack. */
+struct side_names {
+	enum side side;
+	bool is_plain; /* not by an operator, as far as the call itself tells */
+	bool is_named; /* its inner end has names enough to see what was inlined */
+};
+
+static struct side_names side_of(struct report *report, uint32_t index, const char *operator_name,
+	struct report_stack *stack)
 {
 	const struct model_site *site = &report->model->sites[index];
-	enum side side = side_of_kind(site->kind), found;
+	struct side_names names = {.side = side_of_kind(site->kind)};
+	const char *callee;
+	enum side found;
 
 	report_stack(report, site, stack);
-	*is_named = stack->nr_frames && stack->frames[0].symbol->line;
+	callee = callee_of(report, stack);
+	names.is_plain = names.side != SIDE_MALLOC || is_plain_call(callee);
+	names.is_named = stack->nr_frames && stack->frames[0].symbol->line;
+	/* an operator that ends in a jump to malloc or free has left no frame, only the call of itself */
+	if (is_operator(callee, operator_name, &found))
+		names.side = found;
 	for (size_t i = 0; i < stack->nr_frames && i < MAX_INNER_FRAMES; i++)
 		if (is_operator(stack->frames[i].symbol->function, operator_name, &found))
-			side = found;
-	return side;
+			names.side = found;
+	return names;
 }
 
 void pairs_check(struct report *report, struct model_event *event, struct report_stack *stack)
 {
-	enum side allocated, released;
-	bool is_alloc_named, is_free_named;
+	struct side_names allocated, released;
 
 	if (event->what != LW_EVENT_MISMATCH || event->flags & LW_EVENT_COOKIE ||
 		event->alloc_site == MODEL_NO_SITE || event->free_site == MODEL_NO_SITE)
 		return;
-	allocated = side_of(report, event->alloc_site, "operator new", stack, &is_alloc_named);
-	released = side_of(report, event->free_site, "operator delete", stack, &is_free_named);
-	event->is_rejected = allocated == released;
-	if (is_alloc_named && is_free_named)
+	allocated = side_of(report, event->alloc_site, "operator new", stack);
+	released = side_of(report, event->free_site, "operator delete", stack);
+	event->is_rejected = allocated.side == released.side;
+	if (!(event->flags & LW_EVENT_UNSURE))
+		return;
+	/* a virtual destructor that jumps to an operator which jumps to free: nothing of them is left */
+	if (!allocated.is_plain || !released.is_plain)
+		event->is_rejected = true;
+	if (allocated.is_named && released.is_named)
 		event->flags &= ~(uint32_t)LW_EVENT_UNSURE;
 }
