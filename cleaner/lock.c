@@ -13,65 +13,74 @@
 
 enum {
 	WAIT_MS = 20,	   /* between two looks at a closed door */
-	MAX_WAITS = 150,   /* a cleaner decides in microseconds: after 3 s it is stopped, or none of ours */
+	MAX_WAITS = 150,   /* a cleaner decides in microseconds: after 3 s it is stopped, or no cleaner */
 	MAX_RETRIES = 100, /* sets that vanish between finding and taking them */
 };
 
 static int held = -1; /* the set's id */
 
-
-/* Both at once: there is no moment at which the door is locked by a cleaner that never opened it. */
-static int take(int semid)
+/*
+ * All in one step: there is no moment at which the door is locked by a cleaner that never opened
+ * it. The mark is put on a set that we made, and only looked at (lowered and raised) on another.
+ */
+static int take(int semid, bool is_made)
 {
 	struct sembuf ops[] = {
-		{ LW_DOOR_LOCK, 0, 0 },
-		{ LW_DOOR_OPEN, 0, 0 },
-		{ LW_DOOR_LOCK, 1, SEM_UNDO },
-		{ LW_DOOR_OPEN, LW_DOOR_MARK, SEM_UNDO },
+		{LW_DOOR_LOCK, 0, 0},
+		{LW_DOOR_OPEN, 0, 0},
+		{LW_DOOR_LOCK, 1, SEM_UNDO},
+		{LW_DOOR_OPEN, 1, SEM_UNDO},
+		{LW_DOOR_MARK, is_made ? 0 : -LW_DOOR_MARK_VALUE, 0},
+		{LW_DOOR_MARK, LW_DOOR_MARK_VALUE, 0},
 	};
-	const struct timespec wait = { .tv_nsec = WAIT_MS * 1000000L };
+	const struct timespec wait = {.tv_nsec = WAIT_MS * 1000000L};
 
 	return semtimedop(semid, ops, LW_ARRAY_LENGTH(ops), &wait) < 0 ? -errno : 0;
 }
 
-static int find_or_make(int32_t key)
+static int find_or_make(int32_t key, bool *is_made)
 {
 	int semid = semget(key, LW_DOOR_NR, IPC_CREAT | IPC_EXCL | 0600);
 
+	*is_made = semid >= 0;
 	if (semid < 0 && errno == EEXIST)
 		semid = semget(key, 0, 0);
-	return semid;
+	return semid < 0 ? -errno : semid;
+}
+
+/* 0: the door is ours; -EAGAIN: in a while; -EIDRM: at once; else: the next key. */
+static int try_once(int32_t key, uint32_t uid)
+{
+	bool is_made;
+	int semid = find_or_make(key, &is_made), err;
+
+	if (semid < 0)
+		return semid == -ENOENT ? -EIDRM : semid;
+	if (!is_made && lw_door_look(semid, uid) == LW_DOOR_IS_FOREIGN)
+		return -EEXIST;
+	err = take(semid, is_made);
+	if (!err)
+		held = semid;
+	return err == -EINVAL ? -EIDRM : err;
 }
 
 /* One key of the sequence: true when *result is known, false: the next key. */
 static bool try_key(uint32_t uid, uint64_t place, unsigned attempt, enum lock *result)
 {
-	int nr_waits = 0;
+	int nr_waits = 0, nr_retries = 0, err;
 
-	for (int i = 0; i < MAX_RETRIES + MAX_WAITS && nr_waits < MAX_WAITS; i++) {
-		int semid = find_or_make(lw_door_key(uid, place, attempt)), err;
-
-		if (semid < 0 && errno != ENOENT)
-			return false;
-		if (semid < 0)
-			continue;
-		if (lw_door_look(semid, uid) == LW_DOOR_IS_FOREIGN)
-			return false;
-		err = take(semid);
-		if (!err) {
-			held = semid;
+	do {
+		err = try_once(lw_door_key(uid, place, attempt), uid);
+		if (!err)
 			*result = LOCK_TAKEN;
-			return true;
-		}
-		if (lw_door_is_open(uid, place)) {
+		else if (lw_door_is_open(uid, place))
 			*result = LOCK_IS_SERVED;
+		if (*result != LOCK_FAILED)
 			return true;
-		}
-		if (err == -EAGAIN)
-			nr_waits++;
-		else if (err != -EIDRM && err != -EINVAL && err != -EINTR)
-			return false;
-	}
+		nr_waits += err == -EAGAIN;
+		nr_retries += err == -EIDRM || err == -EINTR;
+	} while ((err == -EAGAIN || err == -EIDRM || err == -EINTR) && nr_waits < MAX_WAITS &&
+		 nr_retries < MAX_RETRIES);
 	return false;
 }
 
@@ -98,19 +107,53 @@ bool lock_is_held(void)
 
 static void change(short by)
 {
-	struct sembuf op = { LW_DOOR_OPEN, by, SEM_UNDO | IPC_NOWAIT };
+	struct sembuf op = {LW_DOOR_OPEN, by, SEM_UNDO | IPC_NOWAIT};
 
 	(void)semop(held, &op, 1); /* a set that is gone is noticed by lock_is_held() */
 }
 
 void lock_close(void)
 {
-	change(-LW_DOOR_MARK);
+	change(-1);
 }
 
 void lock_open(void)
 {
-	change(LW_DOOR_MARK);
+	change(1);
+}
+
+/* Taken closed, so that nobody counts on us, and only if it is free. */
+static void remove_if_free(int semid)
+{
+	struct sembuf ops[] = {
+		{LW_DOOR_LOCK, 0, IPC_NOWAIT},
+		{LW_DOOR_OPEN, 0, IPC_NOWAIT},
+		{LW_DOOR_LOCK, 1, SEM_UNDO | IPC_NOWAIT},
+	};
+
+	if (lw_door_look(semid, geteuid()) == LW_DOOR_IS_FREE &&
+		semop(semid, ops, LW_ARRAY_LENGTH(ops)) == 0)
+		(void)semctl(semid, 0, IPC_RMID);
+}
+
+void lock_sweep(void)
+{
+	struct seminfo info;
+	union {
+		struct seminfo *info;
+		struct semid_ds *stat;
+	} argument = {&info};
+	int last = semctl(0, 0, SEM_INFO, argument);
+
+	for (int slot = 0; slot <= last; slot++) {
+		struct semid_ds stat;
+		int semid;
+
+		argument.stat = &stat;
+		semid = semctl(slot, 0, SEM_STAT, argument);
+		if (semid >= 0)
+			remove_if_free(semid);
+	}
 }
 
 void lock_remove(void)

@@ -26,6 +26,9 @@ bool lock_is_held(void);
 void lock_close(void);
 void lock_open(void);
 
+/* Removes doors that were left by cleaners of other places, which ended with their containers. */
+void lock_sweep(void);
+
 /* Removes the set; those who wait for it make a new one. */
 void lock_remove(void);
 

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * main.c - leakwatch-cleaner: waits for deaths, writes the reports of those who could not, removes
- * what they left. Started by a watched process that finds no cleaner, as an orphan; one per user and place.
+ * what they left. Started by a watched process that finds no cleaner, as an orphan; one per user
+ * and place.
  *
  * The protocol has no messages. A region is its own registration: found by walking the kernel's
  * table of segments. That takes microseconds, cannot overflow, and cannot be lost by a cleaner that
  * is killed: a process that dies before it was seen has left its region all the same. What remains
  * to be settled is that some cleaner looks, at the start and at the end.
  *
- * A process makes its region first, then looks at the door (preload/share/door.h): open - it knocks,
- * which only hastens the next scan; else - it starts a cleaner. A cleaner takes the door, which opens it in the same atomic
- * step; when it has had nothing to do for a while it closes the door, and either removes it or opens it again.
- * The rule: after each opening and after each closing it scans. So, for a region R:
+ * A process makes its region first, then looks at the door (preload/share/door.h): open - it
+ * knocks, which only hastens the next scan; else - it starts a cleaner. A cleaner takes the door,
+ * which opens it in the same atomic step; when it has had nothing to do for a while it closes the
+ * door, and either removes it or opens it again. The rule: after each opening and after each
+ * closing it scans. So, for a region R:
  *  - R's process saw the door open. Whoever had it scans after its next closing, so after R was
  *    made, and finds R; or is killed, and R is an orphan until the next cleaner, see below.
- *  - R's process did not see it open, and started cleaner C. If C gets the door, it scans. If C finds the door open,
- *    that opening came after R was made, and the scan after it finds R: C ends. While the door is taken but
- *    closed, C waits: it is removed (C makes a new one) or opened again within microseconds.
- * So fifty processes that start at once leave one cleaner: the others find the door open.
+ *  - R's process did not see it open, and started cleaner C. If C gets the door, it scans. If C
+ * finds the door open, that opening came after R was made, and the scan after it finds R: C ends.
+ * While the door is taken but closed, C waits: it is removed (C makes a new one) or opened again
+ * within microseconds. So fifty processes that start at once leave one cleaner: the others find the
+ * door open.
  *
  * kill -9: the kernel undoes both semaphores, the door is not open, the next watched process starts
- * a cleaner, whose first scan finds every orphan. Two cleaners (of two places, or after somebody removed
- * the door) do each other no harm: a report is claimed by a compare-and-swap in the region.
+ * a cleaner, whose first scan finds every orphan. Two cleaners (of two places, or after somebody
+ * removed the door) do each other no harm: a report is claimed by a compare-and-swap in the region.
  *
  * Signals are blocked, since a service manager ends a unit by signalling all of it, and the others'
  * deaths are what we are here for: we end by ourselves, soon after the last.
@@ -49,30 +52,31 @@
 /* Scans take at most one part in so many of the time: when idle, and when somebody knocks. */
 enum { IDLE_SHARE = 50, KNOCK_SHARE = 5 };
 
-static const uint64_t linger_ns = 1500 * MS; /* so that a script of short processes shares one cleaner */
-/* Between scans, if nobody knocks and nobody ends; what a scan did not see is noticed after another one. */
+/* Without work, so that a script of short processes shares one cleaner. */
+static const uint64_t linger_ns = 1500 * MS;
+/* Between scans, if nobody knocks and nobody ends. */
 static const uint64_t least_pause_ns = 50 * MS;
 static const uint64_t most_pause_ns = 500 * MS;
-static const uint64_t slot_cost_ns = 1000; /* of a scan, for each segment in the system; measured: 300-600 */
+static const uint64_t slot_cost_ns = 1000; /* of a scan; measured: 300-600 */
 static const uint64_t cheap_ns = MS / 4;
 
 static const char usage[] =
-		"usage: leakwatch-cleaner [OPTIONS]\n"
-		"\n"
-		"Waits for the ends of the processes that this user runs under LeakWatch. Of one\n"
-		"that was killed it writes the report; then it removes what the process left in\n"
-		"shared memory. Watched processes start it themselves. It ends when it is no\n"
-		"longer needed, and at once if another one is at work.\n"
-		"\n"
-		"  -h, --help            this text\n"
-		"  -V, --version         the version\n";
+	"usage: leakwatch-cleaner [OPTIONS]\n"
+	"\n"
+	"Waits for the ends of the processes that this user runs under LeakWatch. Of one\n"
+	"that was killed it writes the report; then it removes what the process left in\n"
+	"shared memory. Watched processes start it themselves. It ends when it is no\n"
+	"longer needed, and at once if another one is at work.\n"
+	"\n"
+	"  -h, --help            this text\n"
+	"  -V, --version         the version\n";
 
 static void parse_command(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' },
-		{ NULL, 0, NULL, 0 },
+		{"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},
+		{NULL, 0, NULL, 0},
 	};
 	int opt;
 
@@ -83,7 +87,8 @@ static void parse_command(int argc, char **argv)
 		exit(fflush(stdout) ? 1 : 0);
 	}
 	if (optind < argc) {
-		(void)fprintf(stderr, "leakwatch-cleaner: '%s' is too much; try --help\n", argv[optind]);
+		(void)fprintf(
+			stderr, "leakwatch-cleaner: '%s' is too much; try --help\n", argv[optind]);
 		exit(2);
 	}
 }
@@ -113,7 +118,7 @@ static void raise_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* A target may be the first that the kernel is to kill when memory is short; its cleaner must not be. */
+/* A target may be the first to be killed when memory is short; its cleaner must not be. */
 static void be_no_victim(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
@@ -122,7 +127,7 @@ static void be_no_victim(void)
 	if (fd < 0)
 		return;
 	if (read(fd, text, sizeof(text) - 1) > 0 && atoi(text) > 0 && lseek(fd, 0, SEEK_SET) == 0 &&
-			write(fd, "0", 1) < 0)
+		write(fd, "0", 1) < 0)
 		(void)errno; /* not allowed: then not */
 	close(fd);
 }
@@ -134,7 +139,7 @@ static void wake(int signal)
 
 static void settle_signals(void)
 {
-	struct sigaction action = { .sa_handler = wake };
+	struct sigaction action = {.sa_handler = wake};
 	sigset_t all;
 
 	(void)sigfillset(&all);
@@ -149,7 +154,7 @@ static void settle(void)
 	settle_signals();
 	raise_limit();
 	be_no_victim();
-	(void)setsid(); /* fails if we are a leader already */
+	(void)setsid();		       /* fails if we are a leader already */
 	(void)umask(umask(077) | 022); /* reports are not for others to write */
 	if (chdir("/") < 0)
 		(void)errno; /* it keeps a file system busy, no more */
@@ -167,7 +172,7 @@ static uint64_t now_ns(void)
 
 static struct timespec timespec_of(uint64_t ns)
 {
-	return (struct timespec){ (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+	return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 }
 
 /* Until one of the set or a reporter ends, or somebody knocks, or until the time is over. */
@@ -182,7 +187,7 @@ static void rest(struct pollfd *set, size_t nr, uint64_t pause_ns)
 	(void)ppoll(set, nr, &pause, &mask);
 }
 
-/* One scan, not too soon after the last if there are many segments; returns how long to rest after it. */
+/* One scan, not too soon after a long one; returns how long to rest after it. */
 static uint64_t scan(uint64_t last_pause_ns)
 {
 	static uint64_t began_ns, cost_ns;
@@ -214,6 +219,7 @@ static bool leave(void)
 	lock_close();
 	(void)targets_scan(now_ns());
 	if (!is_busy()) {
+		lock_sweep();
 		lock_remove();
 		return true;
 	}

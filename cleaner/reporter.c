@@ -66,9 +66,18 @@ bool reporter_is_wanted(const struct lw_region_header *copy)
 	return options.json[0] || options.log_path[0] || copy->flags & LW_REGION_STDERR_TTY;
 }
 
+bool reporter_is_launcher(const struct lw_region_header *copy)
+{
+	struct lw_options options;
+
+	read_options(copy, &options);
+	return options.stay && copy->flags & LW_REGION_ROOT;
+}
+
 static bool try_path(char *out, const char *dir, const char *below)
 {
-	return dir[0] && snprintf(out, PATH_MAX, "%s%s/leakwatch-snapshot", dir, below) < PATH_MAX &&
+	return dir[0] &&
+	       snprintf(out, PATH_MAX, "%s%s/leakwatch-snapshot", dir, below) < PATH_MAX &&
 	       access(out, X_OK) == 0;
 }
 
@@ -127,7 +136,7 @@ static pid_t spawn(char **argv, int tty)
 	(void)posix_spawnattr_setsigmask(&attributes, &none);
 	(void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
 	if ((tty >= 0 && posix_spawn_file_actions_adddup2(&actions, tty, 2)) ||
-			posix_spawn(&pid, argv[0], &actions, &attributes, argv, environ))
+		posix_spawn(&pid, argv[0], &actions, &attributes, argv, environ))
 		pid = 0;
 	(void)posix_spawnattr_destroy(&attributes);
 	(void)posix_spawn_file_actions_destroy(&actions);
@@ -142,11 +151,11 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-bool reporter_start(int shmid, const struct lw_region_header *copy, int signal,
-		struct lw_region_header *map)
+bool reporter_start(
+	int shmid, const struct lw_region_header *copy, int signal, struct lw_region_header *map)
 {
 	char path[PATH_MAX], id[32], sig[32], report[] = "--report", state[] = "--state=killed";
-	char *argv[] = { path, report, state, id, signal ? sig : NULL, NULL };
+	char *argv[] = {path, report, state, id, signal ? sig : NULL, NULL};
 	struct run *run = free_run();
 	struct lw_options options;
 	int tty = -1;
@@ -164,7 +173,7 @@ bool reporter_start(int shmid, const struct lw_region_header *copy, int signal,
 		close(tty);
 	if (!pid)
 		return false;
-	*run = (struct run){ pid, shmid, map, now_ns() };
+	*run = (struct run){pid, shmid, map, now_ns()};
 	return true;
 }
 

@@ -18,15 +18,18 @@ void reporter_init(const char *argv0);
 
 bool reporter_is_wanted(const struct lw_region_header *copy);
 
+/* Did the launcher stay as its parent, to report a killed program itself? */
+bool reporter_is_launcher(const struct lw_region_header *copy);
+
 /* Is there room for one more run? */
 bool reporter_has_room(void);
 
 /*
- * Starts one. signal 0: unknown. map: the attached segment, taken over. False: no reporter could be started, and
- * nothing was taken over.
+ * Starts one. signal 0: unknown. map: the attached segment, taken over. False: no reporter could be
+ * started, and nothing was taken over.
  */
-bool reporter_start(int shmid, const struct lw_region_header *copy, int signal,
-		struct lw_region_header *map);
+bool reporter_start(
+	int shmid, const struct lw_region_header *copy, int signal, struct lw_region_header *map);
 
 /* Ends what is over: marks the region as reported and removes it. Returns how many still run. */
 unsigned reporter_reap(uint64_t now_ns);

@@ -26,11 +26,12 @@
 #define MS UINT64_C(1000000)
 
 /* How long something may look final and yet be about to change. */
-static const uint64_t exec_grace_ns = 2000 * MS; /* the new image replaces the old region itself, if it has us */
+static const uint64_t exec_grace_ns = 2000 * MS; /* a watched image replaces the region itself */
 static const uint64_t elsewhere_grace_ns = 3000 * MS; /* the cleaner of that place comes first */
+static const uint64_t launcher_grace_ns = 3000 * MS; /* one that stays (option stay) reports at once */
 static const uint64_t starting_grace_ns = 1000 * MS;
-static const uint64_t ending_least_ns = 300 * MS;   /* a reporter may have been started, and not attached yet */
-static const uint64_t ending_most_ns = 30000 * MS;  /* while it, or somebody else, is attached */
+static const uint64_t ending_least_ns = 300 * MS; /* a reporter started, but not attached yet */
+static const uint64_t ending_most_ns = 30000 * MS; /* while it, or somebody else, is attached */
 
 enum what {
 	NOTHING,   /* an empty slot */
@@ -46,7 +47,7 @@ struct target {
 	uint8_t what; /* enum what */
 	struct watch watch;
 	int signal;	   /* that killed it, 0 unknown */
-	uint64_t since_ns; /* DEAD, STARTING, and ALIVE or ELSEWHERE with nobody attached: since when, 0 no */
+	uint64_t since_ns; /* when it became DEAD or STARTING, or nobody was attached; 0 no */
 };
 
 static struct target *targets; /* index: slot in the kernel's table */
@@ -147,7 +148,7 @@ static struct lw_region_header *claim(int shmid, uint32_t state)
 	if (map == (void *)-1)
 		return NULL;
 	if (!__atomic_compare_exchange_n(&region->state, &state, LW_STATE_ENDING, false,
-			__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		(void)shmdt(map);
 		return NULL;
 	}
@@ -178,6 +179,9 @@ static void bury(struct target *target, unsigned long nr_attached, uint64_t now_
 		remove_segment(target);
 		return;
 	}
+	if (copy.state == LW_STATE_RUNNING && reporter_is_launcher(&copy) &&
+		now_ns - target->since_ns < launcher_grace_ns)
+		return;
 	if (copy.state == LW_STATE_ENDING && is_to_wait(target, nr_attached, now_ns))
 		return;
 	if (!reporter_has_room())
@@ -195,7 +199,8 @@ static void see_death(struct target *target, uint64_t now_ns)
 {
 	int status;
 
-	target->signal = watch_status(&target->watch, &status) && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	target->signal =
+		watch_status(&target->watch, &status) && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	set_what(target, DEAD, now_ns);
 }
 
@@ -225,7 +230,8 @@ static void look_after(struct target *target, const struct shmid_ds *stat, uint6
 	case ALIVE:
 		if (!watch_is_alive(&target->watch))
 			see_death(target, now_ns);
-		else if (alone_ns(target, stat, now_ns) > exec_grace_ns && watch_has_memory(&target->watch))
+		else if (alone_ns(target, stat, now_ns) > exec_grace_ns &&
+			 watch_has_memory(&target->watch))
 			remove_segment(target); /* by exec into a program that does not have us */
 		break;
 	default:
@@ -248,7 +254,7 @@ static bool make_room(size_t nr_slots)
 	if (!more)
 		return false;
 	for (size_t i = nr_targets; i < nr_slots; i++)
-		more[i] = (struct target){ .what = NOTHING, .watch = { .fd = -1 } };
+		more[i] = (struct target){.what = NOTHING, .watch = {.fd = -1}};
 	targets = more;
 	nr_targets = nr_slots;
 	return true;
@@ -328,7 +334,7 @@ size_t targets_poll_set(struct pollfd **set)
 	}
 	for (size_t i = 0; i < nr_targets && nr < max_poll; i++) {
 		if (targets[i].what == ALIVE && targets[i].watch.fd >= 0)
-			poll_set[nr++] = (struct pollfd){ targets[i].watch.fd, POLLIN, 0 };
+			poll_set[nr++] = (struct pollfd){targets[i].watch.fd, POLLIN, 0};
 	}
 	*set = poll_set;
 	return nr;

@@ -18,7 +18,8 @@ struct terminal {
 
 static bool is_it(const struct terminal *terminal, const struct stat *st)
 {
-	uint64_t changed_ns = (uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
+	uint64_t changed_ns =
+		(uint64_t)st->st_ctim.tv_sec * 1000000000u + (uint64_t)st->st_ctim.tv_nsec;
 
 	return S_ISCHR(st->st_mode) && st->st_dev == terminal->dev && st->st_ino == terminal->ino &&
 	       changed_ns <= terminal->started_real_ns;
@@ -35,7 +36,8 @@ static int open_path(const struct terminal *terminal, const char *path)
 	fd = open(path, O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) < 0 || !is_it(terminal, &st) || !isatty(fd) || fcntl(fd, F_SETFL, 0) < 0) {
+	if (fstat(fd, &st) < 0 || !is_it(terminal, &st) || !isatty(fd) ||
+		fcntl(fd, F_SETFL, 0) < 0) {
 		close(fd);
 		return -1;
 	}
@@ -64,7 +66,7 @@ static int search(const struct terminal *terminal, const char *folder, bool is_a
 
 int tty_open(uint64_t dev, uint64_t ino, uint64_t started_real_ns)
 {
-	struct terminal terminal = { dev, ino, started_real_ns };
+	struct terminal terminal = {dev, ino, started_real_ns};
 	int fd = search(&terminal, "/dev/pts", true);
 
 	return fd >= 0 ? fd : search(&terminal, "/dev", false);

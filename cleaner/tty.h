@@ -4,7 +4,8 @@
  *
  * Nothing of a target is held open while it lives, so the terminal is looked for by the device and
  * inode that the region names. A pseudo-terminal's number is used again, with the same inode
- * number, when the first one is closed: a node that changed since the process was started is not taken.
+ * number, when the first one is closed: a node that changed since the process was started is not
+ * taken.
  */
 #ifndef LW_CLEANER_TTY_H
 #define LW_CLEANER_TTY_H

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -29,6 +30,8 @@ struct exit_info {
 #define PIDFD_GET_EXIT_INFO _IOWR(0xFF, 11, struct exit_info)
 
 _Static_assert(sizeof(struct exit_info) == 64, "the size of the first version");
+
+enum { SPARE_FDS = 16 }; /* for reading /proc, a terminal, the reporters' */
 
 struct proc_stat {
 	char state;
@@ -106,7 +109,7 @@ static bool is_dead(const struct proc_stat *stat)
 
 static bool is_same(const struct watch *watch, const struct proc_stat *stat)
 {
-	return !watch->start_ticks || stat->start_ticks == watch->start_ticks;
+	return !lw_region_is_reused(watch->start_ticks, stat->start_ticks);
 }
 
 static bool is_number_alive(const struct watch *watch)
@@ -119,11 +122,25 @@ static bool is_number_alive(const struct watch *watch)
 	return read_proc_stat(watch->pid, &stat) || (is_same(watch, &stat) && !is_dead(&stat));
 }
 
+/* A pidfd, unless too few descriptors would be left; -1 and errno. */
+static int open_pidfd(int32_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct rlimit limit;
+
+	if (fd < 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+		(rlim_t)fd + SPARE_FDS < limit.rlim_cur)
+		return fd;
+	close(fd);
+	errno = EMFILE;
+	return -1;
+}
+
 bool watch_open(struct watch *watch, int32_t pid, uint64_t start_ticks)
 {
 	struct proc_stat stat;
 
-	*watch = (struct watch){ pid, (int)syscall(SYS_pidfd_open, pid, 0), start_ticks };
+	*watch = (struct watch){pid, open_pidfd(pid), start_ticks};
 	if (watch->fd < 0)
 		return errno != ESRCH && is_number_alive(watch);
 	/* it holds now whoever has the number; is it the one that was meant? */
@@ -142,7 +159,7 @@ void watch_close(struct watch *watch)
 
 bool watch_is_alive(const struct watch *watch)
 {
-	struct pollfd ended = { watch->fd, POLLIN, 0 };
+	struct pollfd ended = {watch->fd, POLLIN, 0};
 
 	if (watch->fd < 0)
 		return is_number_alive(watch);
@@ -179,10 +196,10 @@ bool watch_has_other_root(int32_t pid)
 
 static bool exit_info(const struct watch *watch, int *status)
 {
-	struct exit_info info = { .mask = PIDFD_INFO_EXIT_MASK };
+	struct exit_info info = {.mask = PIDFD_INFO_EXIT_MASK};
 
 	if (watch->fd < 0 || ioctl(watch->fd, PIDFD_GET_EXIT_INFO, &info) < 0 ||
-			!(info.mask & PIDFD_INFO_EXIT_MASK))
+		!(info.mask & PIDFD_INFO_EXIT_MASK))
 		return false;
 	*status = info.exit_code;
 	return true;

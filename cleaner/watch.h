@@ -2,10 +2,10 @@
 /*
  * watch.h - one process that is not our child: is it still there, and how did it end?
  *
- * Held by pidfd. Without one (an old kernel, a sandbox, no descriptor left) it is asked after by number: gone
- * when the number is, when it names a process started at another time, or one that is a zombie.
- * /proc is believed only where it shows our own pid namespace, and where it cannot be read a
- * process counts as alive: the opposite mistake would report a living one.
+ * Held by pidfd. Without one (an old kernel, a sandbox, no descriptor left) it is asked after by
+ * number: gone when the number is, when it names a process started at another time, or one that is
+ * a zombie. /proc is believed only where it shows our own pid namespace, and where it cannot be
+ * read a process counts as alive: the opposite mistake would report a living one.
  */
 #ifndef LW_CLEANER_WATCH_H
 #define LW_CLEANER_WATCH_H
@@ -13,10 +13,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "preload/share/region.h"
+
 struct watch {
 	int32_t pid;	      /* in our pid namespace */
 	int fd;		      /* pidfd, -1 none */
-	uint64_t start_ticks; /* field 22 of /proc/PID/stat, 0 unknown */
+	uint64_t start_ticks; /* of the region: a process that started later is another */
 };
 
 /* False: that process is gone. */
@@ -33,8 +35,8 @@ bool watch_has_memory(const struct watch *watch);
 bool watch_has_other_root(int32_t pid);
 
 /*
- * How it ended, as wait() would say, false if nobody can tell. A zombie tells it through /proc, a reaped one
- * through its pidfd (Linux 6.15).
+ * How it ended, as wait() would say, false if nobody can tell. A zombie tells it through /proc, a
+ * reaped one through its pidfd (Linux 6.15).
  */
 bool watch_status(const struct watch *watch, int *status);
 

@@ -7,6 +7,11 @@
  * must not be done inside a hook: registering handlers. The report is made after the last destructor of the last
  * library: our own destructor runs too early for that, so it registers one more handler, which
  * glibc runs after all of _dl_fini.
+ *
+ * The beginning of exit matters too: what is freed only then was held all along. exit(), also the one
+ * behind main's return, first runs the destructors of the calling thread's own objects, then all
+ * handlers; so one more of those destructors, of the first thread, is told in time. An exit called
+ * in another thread goes through our hook.
  */
 #include <elf.h>
 #include <errno.h>
@@ -15,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "preload/base/early.h"
 #include "preload/base/hot.h"
 #include "preload/base/log.h"
 #include "preload/base/mem.h"
@@ -43,6 +49,10 @@ extern const char *leakwatch_default_suppressions(void) __attribute__((weak));
 extern const char *__lsan_default_suppressions(void) __attribute__((weak));
 extern void __asan_init(void) __attribute__((weak));
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *dso);
+extern int __cxa_thread_atexit_impl(void (*function)(void *), void *argument, void *dso)
+		__attribute__((weak));
+
+enum { EARLY_RESERVE_BYTES = 4096 };
 
 static struct lw_options options;
 static uint32_t is_going_up;
@@ -231,6 +241,28 @@ static void at_end(void *unused)
 	lw_real.exit_now(status);
 }
 
+static void exit_begins(void *unused)
+{
+	(void)unused;
+	lw_track_exit_begins();
+}
+
+/*
+ * libc allocates the entry, which must not come from the program's heap: for the moment, calloc is
+ * the bootstrap arena's. An arena without room would make libc give up.
+ */
+static void watch_exit(void)
+{
+	void *(*real_calloc)(size_t, size_t) = lw_real.calloc;
+
+	if (!__cxa_thread_atexit_impl || lw_real.is_overridden ||
+			lw_early_used_bytes() > LW_EARLY_BYTES - EARLY_RESERVE_BYTES)
+		return;
+	lw_store(&lw_real.calloc, lw_early_calloc);
+	(void)__cxa_thread_atexit_impl(exit_begins, NULL, &options);
+	lw_store(&lw_real.calloc, real_calloc);
+}
+
 __attribute__((constructor)) static void start(void)
 {
 	int saved_errno = errno;
@@ -240,6 +272,7 @@ __attribute__((constructor)) static void start(void)
 	if (lw_track_is_on()) {
 		(void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
 		(void)at_quick_exit(at_quick_end);
+		watch_exit();
 	}
 	errno = saved_errno;
 }

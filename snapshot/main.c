@@ -22,7 +22,9 @@
 #include "snapshot/model/decode.h"
 #include "snapshot/report/deliver.h"
 #include "snapshot/report/format.h"
+#include "snapshot/model/verdict.h"
 #include "snapshot/report/output.h"
+#include "snapshot/source/memory.h"
 #include "snapshot/source/source.h"
 
 __attribute__((noreturn)) static void fail(const char *why)
@@ -85,6 +87,12 @@ static struct model *read_model(const struct command *command, bool *is_gone)
 }
 
 /* ---- judging ---- */
+
+/* Its frames are not shown unless full_stacks asks for them. */
+static bool is_library_of_the_system(const char *path)
+{
+	return verdict_owner(path) != VERDICT_USER;
+}
 
 static const char *state_of(const struct command *command, const struct model *model, bool is_gone)
 {
@@ -205,6 +213,15 @@ static int print_report(
 	return err ? 1 : 0;
 }
 
+/* Once it is written nobody else is to report, though the target be killed before it says so itself. */
+static void report_and_mark(
+	const struct command *command, struct report *report, const char *complaints)
+{
+	deliver_reports(report, complaints, command->stderr_fd);
+	if (command->shmid >= 0)
+		lw_region_set_reported(command->shmid);
+}
+
 static int run_report(const struct command *command)
 {
 	struct lw_options options;
@@ -235,9 +252,15 @@ static int run_report(const struct command *command)
 		(void)fclose(memory);
 		report.symbols =
 			alloc_check(symbols_new(root_of(report.model, report.state, root)));
+		if (!options.full_stacks)
+			symbols_skip_debug(report.symbols, is_library_of_the_system);
+		if (strcmp(report.state, "killed")) /* it is there, and its limits are */
+			report.left_bytes = memory_left_bytes(report.model->hello.pid);
+		else
+			report.left_bytes = memory_left_bytes(0);
 		report_judge(&report);
 		if (command->is_report)
-			deliver_reports(&report, complaints, command->stderr_fd);
+			report_and_mark(command, &report, complaints);
 		else
 			status = print_report(command, &report, complaints);
 		say_done(command, &report);

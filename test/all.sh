@@ -18,7 +18,7 @@ broken=()
 logs=()
 
 "$top/test/setup.sh" test || exit 1
-"$top/test/e2e/left-over.sh" begin "$build/before.ipc"
+"$top/test/e2e/left-over.sh" begin "$build/before.ipc" "$build"
 
 # make NAME COMPILER CXX-COMPILER MESON-ARGUMENTS...
 make() {
@@ -69,12 +69,12 @@ else
 fi
 stage 'gcc with ThreadSanitizer: unit and stress tests'
 if make tsan gcc g++ -Db_sanitize=thread -Db_lundef=false; then
-	TSAN_OPTIONS=halt_on_error=1 run tsan --suite tsan
+	TSAN_OPTIONS=halt_on_error=1 run tsan --suite unit --suite stress
 else
 	broken+=('build with ThreadSanitizer')
 fi
 stage 'what is left over'
-if ! "$top/test/e2e/left-over.sh" end "$build/before.ipc"; then
+if ! "$top/test/e2e/left-over.sh" end "$build/before.ipc" "$build"; then
 	broken+=('queues, segments or processes were left over')
 fi
 

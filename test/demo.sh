@@ -7,15 +7,16 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 build=${1:-$top/build-demo}
 
 "$top/test/setup.sh" build
-if [ ! -f "$build/build.ninja" ]; then
-	meson setup "$build" "$top" --buildtype=release -Dtests=false >"$build.log" 2>&1 || {
-		cat "$build.log" >&2
-		exit 1
-	}
-	mv "$build.log" "$build/setup.log"
-fi
-ninja -C "$build" --quiet
-g++ -std=c++17 -g -O1 "$top/test/victims/demo.cc" -o "$build/demo"
+mkdir -p "$build"
+make() {
+	[ -f "$build/build.ninja" ] || meson setup "$build" "$top" --buildtype=release -Dtests=false
+	ninja -C "$build"
+	cd "$top/test/victims" && g++ -std=c++17 -g -O1 demo.cc -o "$build/demo"
+}
+(make) >"$build/demo.log" 2>&1 || {
+	cat "$build/demo.log" >&2
+	exit 1
+}
 echo "\$ leakwatch ./demo"
 cd "$build"
 exec preload/leakwatch ./demo

@@ -26,15 +26,15 @@ ok() { # NAME PROBLEMS
 	else
 		bad=1
 		echo "not ok $nr - $1"
-		sed 's/^/# /' <<<"$2"
+		echo "# ${2//$'\n'/$'\n'# }"
 	fi
 }
 
-includes() { # FILE...: "file included", of the project's own headers
-	grep -HnoE '^#include "[^"]+"' "$@" | sed -E 's/^([^:]+):[0-9]+:#include "(.*)"/\1 \2/'
+includes() { # "file included", of the project's own headers, for the files named on stdin
+	xargs -r grep -HnoE '^#include "[^"]+"' | sed -E 's/^([^:]+):[0-9]+:#include "(.*)"/\1 \2/'
 }
 
-upward=$(includes $(find preload -mindepth 2 -name '*.[ch]' -not -path '*/launch/*') preload/init.c | while read -r file included; do
+upward=$(find preload \( -mindepth 2 -name '*.[ch]' -o -name init.c \) -not -path '*/launch/*' | includes | while read -r file included; do
 	case $included in
 	preload/*) [ "$(rank "${included#preload/}")" -le "$(rank "${file#preload/}")" ] || echo "$file includes $included" ;;
 	*) echo "$file includes $included" ;;
@@ -42,7 +42,7 @@ upward=$(includes $(find preload -mindepth 2 -name '*.[ch]' -not -path '*/launch
 done)
 ok 'in preload/ nothing includes a room below its own' "$upward"
 
-outside=$(includes $(find snapshot cleaner preload/launch* -name '*.[ch]') | while read -r file included; do
+outside=$(find snapshot cleaner preload/launch* -name '*.[ch]' | includes | while read -r file included; do
 	case $included in
 	preload/share/* | preload/base/base.h) ;;
 	preload/launch/*) [[ $file == preload/launch* ]] || echo "$file includes $included" ;;
@@ -56,7 +56,7 @@ ok 'other programs include only share/ from preload/' "$outside"
 
 first=$(find preload snapshot cleaner -name '*.c' | while read -r file; do
 	[ -e "${file%.c}.h" ] || continue
-	[ "$(includes "$file" | head -n 1)" = "$file ${file%.c}.h" ] || echo "$file does not include its header first"
+	[ "$(echo "$file" | includes | head -n 1)" = "$file ${file%.c}.h" ] || echo "$file does not include its header first"
 done)
 ok 'every source includes its own header first' "$first"
 

@@ -42,6 +42,16 @@ static void note(void *start, size_t bytes)
 	lw_store_release(&large[slot].start, start);
 }
 
+/* Shown in /proc/PID/maps; where the kernel cannot, it is not asked again. */
+static void name_mapping(void *start, size_t bytes, const char *name)
+{
+	static uint32_t is_refused;
+
+	if (!lw_load(&is_refused) &&
+			lw_syscall(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, start, bytes, name) < 0)
+		lw_store(&is_refused, 1);
+}
+
 void *lw_mem_map(size_t bytes, const char *name)
 {
 	size_t whole = LW_ALIGN_UP(bytes, page_bytes);
@@ -51,7 +61,7 @@ void *lw_mem_map(size_t bytes, const char *name)
 	if (lw_sys_failed(at))
 		return NULL;
 	(void)lw_syscall(SYS_madvise, at, whole, MADV_DONTDUMP);
-	(void)lw_syscall(SYS_prctl, PR_SET_VMA, PR_SET_VMA_ANON_NAME, at, whole, name);
+	name_mapping((void *)at, whole, name);
 	note((void *)at, whole);
 	return (void *)at;
 }

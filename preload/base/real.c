@@ -16,6 +16,29 @@
 static struct lw_lock init_lock = LW_LOCK_INIT;
 static bool is_running LW_GUARDED_BY(init_lock);
 
+/* A function pointer and dlsym's void pointer are the same bits; memcpy says so without a cast. */
+static bool find(void *out, const char *name)
+{
+	void *found = dlsym(RTLD_NEXT, name);
+
+	if (!found)
+		return false;
+	memcpy(out, &found, sizeof(found));
+	return true;
+}
+
+/*
+ * The functions that few programs call are looked up when they are first called: a look-up costs a
+ * microsecond, and a shell script starts thousands of processes. Not while the first ones are being
+ * looked up: then the bootstrap arena answers.
+ */
+static void find_later(void *out, const char *name)
+{
+	lw_real_init();
+	if (lw_load_acquire(&lw_real.is_ready))
+		(void)find(out, name);
+}
+
 /* ---- what the pointers are before the look-up, and what answers while it runs ---- */
 
 static void *boot_malloc(size_t bytes)
@@ -45,14 +68,14 @@ static void boot_free(void *ptr)
 
 static void *boot_memalign(size_t align, size_t bytes)
 {
-	lw_real_init();
+	find_later(&lw_real.memalign, "memalign");
 	return lw_real.memalign == boot_memalign ? lw_early_memalign(align, bytes)
 						 : lw_real.memalign(align, bytes);
 }
 
 static void *boot_aligned_alloc(size_t align, size_t bytes)
 {
-	lw_real_init();
+	find_later(&lw_real.aligned_alloc, "aligned_alloc");
 	return lw_real.aligned_alloc == boot_aligned_alloc ? lw_early_memalign(align, bytes)
 							   : lw_real.aligned_alloc(align, bytes);
 }
@@ -61,7 +84,7 @@ static int boot_posix_memalign(void **out, size_t align, size_t bytes)
 {
 	void *ptr;
 
-	lw_real_init();
+	find_later(&lw_real.posix_memalign, "posix_memalign");
 	if (lw_real.posix_memalign != boot_posix_memalign)
 		return lw_real.posix_memalign(out, align, bytes);
 	if (align % sizeof(void *) || align & (align - 1) || !align)
@@ -75,13 +98,13 @@ static int boot_posix_memalign(void **out, size_t align, size_t bytes)
 
 static void *boot_valloc(size_t bytes)
 {
-	lw_real_init();
+	find_later(&lw_real.valloc, "valloc");
 	return lw_real.valloc == boot_valloc ? lw_early_memalign(4096, bytes) : lw_real.valloc(bytes);
 }
 
 static void *boot_pvalloc(size_t bytes)
 {
-	lw_real_init();
+	find_later(&lw_real.pvalloc, "pvalloc");
 	if (lw_real.pvalloc != boot_pvalloc)
 		return lw_real.pvalloc(bytes);
 	if (bytes > SIZE_MAX - 4096) {
@@ -93,13 +116,13 @@ static void *boot_pvalloc(size_t bytes)
 
 static size_t boot_usable_size(void *ptr)
 {
-	lw_real_init();
+	find_later(&lw_real.usable_size, "malloc_usable_size");
 	return lw_real.usable_size == boot_usable_size ? 0 : lw_real.usable_size(ptr);
 }
 
 static int boot_dlclose(void *handle)
 {
-	lw_real_init();
+	find_later(&lw_real.dlclose, "dlclose");
 	return lw_real.dlclose == boot_dlclose ? 0 : lw_real.dlclose(handle);
 }
 
@@ -110,6 +133,14 @@ static __attribute__((noreturn)) void boot_exit(int status)
 		lw_real.exit_now(status);
 	for (;;)
 		(void)lw_syscall(SYS_exit_group, status);
+}
+
+static __attribute__((noreturn)) void boot_exit_after_handlers(int status)
+{
+	find_later(&lw_real.exit, "exit");
+	if (lw_real.exit != boot_exit_after_handlers)
+		lw_real.exit(status);
+	boot_exit(status);
 }
 
 struct lw_real lw_real = {
@@ -125,20 +156,10 @@ struct lw_real lw_real = {
 	.usable_size = boot_usable_size,
 	.dlclose = boot_dlclose,
 	.exit_now = boot_exit,
+	.exit = boot_exit_after_handlers,
 };
 
-/* ---- the look-up ---- */
-
-/* A function pointer and dlsym's void pointer are the same bits; memcpy says so without a cast. */
-static bool find(void *out, const char *name)
-{
-	void *found = dlsym(RTLD_NEXT, name);
-
-	if (!found)
-		return false;
-	memcpy(out, &found, sizeof(found));
-	return true;
-}
+/* ---- the rest of the look-up ---- */
 
 static const struct link_map *module_of(const void *address)
 {
@@ -156,6 +177,20 @@ static bool is_from(const void *function, const char *const *prefixes)
 		return false;
 	for (; *prefixes; prefixes++) {
 		if (!strncmp(name + 1, *prefixes, strlen(*prefixes)))
+			return true;
+	}
+	return false;
+}
+
+/* Is a C++ runtime among the loaded libraries? One linked into the program itself stands before us. */
+static bool is_cxx_loaded(void)
+{
+	const struct link_map *map = module_of(&lw_real);
+
+	while (map && map->l_prev)
+		map = map->l_prev;
+	for (; map; map = map->l_next) {
+		if (map->l_name && strstr(map->l_name, "c++"))
 			return true;
 	}
 	return false;
@@ -249,15 +284,9 @@ static void find_all(void)
 	(void)find(&lw_real.calloc, "calloc");
 	(void)find(&lw_real.realloc, "realloc");
 	(void)find(&lw_real.free, "free");
-	(void)find(&lw_real.memalign, "memalign");
-	(void)find(&lw_real.aligned_alloc, "aligned_alloc");
-	(void)find(&lw_real.posix_memalign, "posix_memalign");
-	(void)find(&lw_real.valloc, "valloc");
-	(void)find(&lw_real.pvalloc, "pvalloc");
-	(void)find(&lw_real.usable_size, "malloc_usable_size");
-	(void)find(&lw_real.dlclose, "dlclose");
-	(void)find(&lw_real.exit_now, "_exit");
-	find_operators();
+	(void)find(&lw_real.exit_now, "_exit"); /* now: its first call may be in a signal handler */
+	if (is_cxx_loaded())
+		find_operators();
 	lw_real.is_glibc = module_of((const void *)(uintptr_t)lw_real.malloc) ==
 			   module_of((const void *)(uintptr_t)gnu_get_libc_version);
 	lw_real.is_overridden = !is_first_ours("malloc") || !is_first_ours("free");

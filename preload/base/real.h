@@ -25,6 +25,7 @@ struct lw_real {
 	size_t (*usable_size)(void *);
 	int (*dlclose)(void *);
 	void (*exit_now)(int) __attribute__((noreturn)); /* _exit */
+	void (*exit)(int) __attribute__((noreturn));
 
 	/* Operators new and delete of the next library in line; NULL where the global scope has none. */
 	void *(*op_new[2])(size_t);			/* [0] new, [1] new[] */

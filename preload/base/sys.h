@@ -66,7 +66,8 @@ LW_INLINE void lw_sys_close(int fd)
 /* Is the 8-byte word at `address` readable? The kernel copies the mask before it looks at `how`. */
 LW_INLINE bool lw_sys_is_readable(uintptr_t address)
 {
-	return lw_syscall(SYS_rt_sigprocmask, -1, address, 0, 8) != -14 /* EFAULT */;
+	/* no address is "no mask" to the kernel, which then looks at nothing */
+	return address && lw_syscall(SYS_rt_sigprocmask, -1, address, 0, 8) != -14 /* EFAULT */;
 }
 
 /* All signals off for a moment, and back. */

@@ -10,6 +10,7 @@
 
 #include "preload/base/sys_x86_64.h"
 #include "preload/live/tell.h"
+#include "preload/record/asked.h"
 #include "preload/record/marks.h"
 #include "preload/record/track.h"
 
@@ -21,12 +22,12 @@ static unsigned push(const char *file, unsigned line, int what)
 	struct lw_frame frame;
 
 	LW_CALLER(frame.pc, frame.sp, frame.fp);
-	return lw_track_announce(frame.pc, frame.sp, file, line, (uint32_t)what);
+	return lw_asked_announce(frame.pc, frame.sp, file, line, (uint32_t)what);
 }
 
 static void pop(unsigned number)
 {
-	lw_track_take_back(number);
+	lw_asked_take_back(number);
 }
 
 static int enabled(void)
@@ -36,12 +37,12 @@ static int enabled(void)
 
 static unsigned long checkpoint(void)
 {
-	return lw_track_checkpoint();
+	return lw_asked_checkpoint();
 }
 
 static size_t unfreed_since(unsigned long moment, size_t *blocks)
 {
-	uint64_t nr_blocks, bytes = lw_track_unfreed_since((uint32_t)moment, &nr_blocks);
+	uint64_t nr_blocks, bytes = lw_asked_unfreed_since((uint32_t)moment, &nr_blocks);
 
 	if (blocks)
 		*blocks = nr_blocks;
@@ -50,17 +51,17 @@ static size_t unfreed_since(unsigned long moment, size_t *blocks)
 
 static void ignore(const void *ptr)
 {
-	lw_track_ignore(ptr);
+	lw_asked_ignore(ptr);
 }
 
 static void pause_here(void)
 {
-	lw_track_pause(true);
+	lw_asked_pause(true);
 }
 
 static void resume_here(void)
 {
-	lw_track_pause(false);
+	lw_asked_pause(false);
 }
 
 static void report_now(void)

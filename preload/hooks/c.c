@@ -200,6 +200,12 @@ LW_EXPORT int dlclose(void *handle)
 	return result;
 }
 
+LW_EXPORT void exit(int status)
+{
+	lw_track_exit_begins();
+	lw_real.exit(status);
+}
+
 LW_EXPORT void _exit(int status)
 {
 	lw_real.exit_now(lw_report_end(LW_END__EXIT, status));

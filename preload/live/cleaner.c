@@ -9,9 +9,10 @@
 static bool start_cleaner(void)
 {
 	char path[LW_SPAWN_PATH_BYTES];
-	const char *argv[] = { path, NULL };
+	const char *argv[] = {path, NULL};
 
-	return lw_spawn_find("leakwatch-cleaner", path, sizeof(path)) && lw_spawn(argv, -1, -1, false) > 0;
+	return lw_spawn_find("leakwatch-cleaner", path, sizeof(path)) &&
+	       lw_spawn(argv, -1, -1, false) > 0;
 }
 
 void lw_cleaner_register(void)

@@ -10,7 +10,8 @@
 #ifndef LW_LIVE_CLEANER_H
 #define LW_LIVE_CLEANER_H
 
-/* After the region is complete and running: at bring-up, and in a forked child. errno is not kept. */
+/* After the region is complete and running: at bring-up, and in a forked child. errno is not kept.
+ */
 void lw_cleaner_register(void);
 
 #endif

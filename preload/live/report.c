@@ -10,9 +10,11 @@
 #include "preload/base/sys.h"
 #include "preload/live/raw.h"
 #include "preload/live/reporter.h"
+#include "preload/record/history.h"
 #include "preload/record/track.h"
 #include "preload/share/box.h"
 #include "preload/share/emit.h"
+#include "preload/share/place.h"
 #include "preload/share/report.h"
 
 enum {
@@ -27,7 +29,7 @@ void lw_report_init(const struct lw_options *settings)
 	options = settings;
 }
 
-/* Does anything stay allocated, or was anything wrong? Quick: no names are known here. */
+/* Does anything stay allocated, was anything wrong or freed by exit alone? Quick: no names are known here. */
 static bool has_something_to_say(void)
 {
 	uint32_t nr_sites = lw_load_acquire(&lw_box->nr_sites);
@@ -40,20 +42,12 @@ static bool has_something_to_say(void)
 		if (count.alloc_blocks != count.freed_blocks)
 			return true;
 	}
-	return false;
-}
-
-/* Has this process anywhere to write to? A child writes only to files of its own, unless followed. */
-static bool has_a_place(void)
-{
-	if (lw_box->flags & (LW_REGION_ROOT | LW_REGION_WATCHED))
-		return true;
-	return lw_options_has_pid(options->json) || lw_options_has_pid(options->log_path);
+	return lw_history_may_be_held();
 }
 
 static bool is_report_wanted(void)
 {
-	if (options->report == LW_REPORT_NEVER || !has_a_place())
+	if (!lw_place_is_given(options, lw_box->flags))
 		return false;
 	if (options->json[0] || options->report == LW_REPORT_ALWAYS || options->verbose)
 		return true;

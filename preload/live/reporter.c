@@ -102,13 +102,27 @@ struct pipes {
 	int done[2], records[2];
 };
 
+/* Not below 3: a program that has closed 0, 1 or 2 gets those, and they are closed in the reporter. */
+static void open_pipe(int fds[2])
+{
+	if (lw_syscall(SYS_pipe2, fds, O_CLOEXEC) < 0)
+		fds[0] = fds[1] = -1;
+	for (int i = 0; i < 2; i++) {
+		int low = fds[i];
+
+		if (low < 0 || low > 2)
+			continue;
+		fds[i] = (int)lw_syscall(SYS_fcntl, low, F_DUPFD_CLOEXEC, 3);
+		lw_sys_close(low);
+	}
+}
+
 static void open_pipes(struct pipes *pipes, bool needs_records)
 {
 	*pipes = (struct pipes){ { -1, -1 }, { -1, -1 } };
-	if (lw_syscall(SYS_pipe2, pipes->done, O_CLOEXEC) < 0)
-		pipes->done[0] = pipes->done[1] = -1;
-	if (needs_records && lw_syscall(SYS_pipe2, pipes->records, O_CLOEXEC) < 0)
-		pipes->records[0] = pipes->records[1] = -1;
+	open_pipe(pipes->done);
+	if (needs_records)
+		open_pipe(pipes->records);
 	if (pipes->records[1] >= 0)
 		(void)lw_syscall(SYS_fcntl, pipes->records[1], F_SETFL, O_NONBLOCK);
 }

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "preload/base/sys.h"
-#include "preload/share/process.h"
 
 enum { MAX_ENV = 512, ANY_CHILD = 0x40000000 /* __WALL */ };
 
@@ -159,15 +159,16 @@ static __attribute__((noinline)) int start(struct orphan *orphan)
 
 int lw_spawn(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stderr)
 {
-	const char *env[MAX_ENV + 1], *entry;
+	const char *env[MAX_ENV + 1];
 	struct orphan orphan = { argv, env, stdin_fd, keep_fd, keep_stderr, 0, 0 };
 	uint64_t before;
 	size_t nr_env = 0;
 	int pid;
 
-	for (size_t i = 0; nr_env < MAX_ENV && (entry = lw_process_env_at(i)); i++) {
-		if (is_for_orphan(entry))
-			env[nr_env++] = entry;
+	/* libc's, not the stack's: servers write their titles over that; NULL before libc is set up */
+	for (size_t i = 0; environ && nr_env < MAX_ENV && environ[i]; i++) {
+		if (is_for_orphan(environ[i]))
+			env[nr_env++] = environ[i];
 	}
 	env[nr_env] = NULL;
 	lw_sys_block_signals(&before);

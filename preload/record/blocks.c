@@ -20,12 +20,9 @@ bool lw_blocks_init(uint32_t granule_shift)
 	lw_hot.granule_shift = granule_shift;
 	lw_hot.epoch_bits = 0;
 	used_epochs = 1;
-	for (unsigned i = 0; i < LW_ARRAY_LENGTH(lw_hot.roots); i++) {
-		lw_hot.roots[i] = lw_mem_map(sizeof(uint64_t *) << LW_ROOT_BITS, "leakwatch blocks");
-		if (!lw_hot.roots[i])
-			return false;
-	}
-	return true;
+	lw_hot.roots[0] = lw_mem_map(2 * (sizeof(uint64_t *) << LW_ROOT_BITS), "leakwatch blocks");
+	lw_hot.roots[1] = lw_hot.roots[0] + ((size_t)1 << LW_ROOT_BITS);
+	return lw_hot.roots[0] != NULL;
 }
 
 LW_COLD uint64_t *lw_blocks_add_leaf(uintptr_t address)
@@ -45,17 +42,19 @@ LW_COLD uint64_t *lw_blocks_add_leaf(uintptr_t address)
 	return other;
 }
 
-static bool is_big(uint64_t word)
+LW_COLD bool lw_blocks_take_stale(uint64_t *at, struct lw_block *stale)
 {
-	return word & LW_BLOCK_PRESENT && (word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG) == LW_BLOCK_BIG;
-}
+	uint64_t word = lw_load(at);
 
-/* Does a big block before this word keep its size here? The first word of a leaf never holds one. */
-static bool is_size_word(const uint64_t *at, uintptr_t address)
-{
-	bool is_first = !((address & ((1u << LW_LEAF_BITS) - 1)) >> lw_hot.granule_shift);
-
-	return !is_first && is_big(lw_load(at - 1));
+	if (lw_block_is_size(word)) /* never in the first word of a leaf */
+		word = lw_load(--at);
+	if (!(word & LW_BLOCK_PRESENT))
+		return false;
+	*stale = lw_block_unpack(at, word);
+	if ((word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG) == LW_BLOCK_BIG)
+		lw_store(&at[1], 0);
+	lw_store(at, 0);
+	return true;
 }
 
 /*
@@ -93,8 +92,8 @@ bool lw_blocks_find_removed(uintptr_t address, struct lw_block *block)
 	if (!at)
 		return false;
 	word = lw_load(at);
-	if (!word || word & LW_BLOCK_PRESENT || (word >> LW_BLOCK_HALF_AT & 1) != lw_block_half(address) ||
-			is_size_word(at, address) || is_covered(address))
+	if (!word || lw_block_is_held(word) || (word >> LW_BLOCK_HALF_AT & 1) != lw_block_half(address) ||
+			is_covered(address))
 		return false;
 	*block = (struct lw_block){
 		.site = (uint32_t)(word >> LW_BLOCK_SITE_AT) & (LW_MAX_BLOCK_SITES - 1),
@@ -111,7 +110,7 @@ void lw_blocks_forget(uintptr_t address)
 {
 	uint64_t *at = lw_hot.roots[0] ? lw_block_word(address) : NULL;
 
-	if (at && !(lw_load(at) & LW_BLOCK_PRESENT))
+	if (at && !lw_block_is_held(lw_load(at)))
 		lw_store(at, 0);
 }
 
@@ -157,12 +156,15 @@ static void visit_words(visit_word_fn *visit, void *context)
 
 		find_resident(root, LW_ARRAY_LENGTH(resident), resident);
 		for (uintptr_t i = 0; i < (uintptr_t)1 << LW_ROOT_BITS; i++) {
+			uint64_t *leaf;
+
 			if (i % PAGE_WORDS == 0 && !(resident[i / PAGE_WORDS] & 1)) {
 				i += PAGE_WORDS - 1;
 				continue;
 			}
-			if (lw_load(&root[i]))
-				visit_leaf(root[i], (i << LW_LEAF_BITS) + table * 8, visit, context);
+			leaf = lw_load_acquire(&root[i]);
+			if (leaf)
+				visit_leaf(leaf, (i << LW_LEAF_BITS) + table * 8, visit, context);
 		}
 	}
 }
@@ -209,4 +211,13 @@ void lw_blocks_fork_child(void)
 		;
 	used_epochs |= 1u << next;
 	lw_hot.epoch_bits = next;
+}
+
+void lw_blocks_disown(uintptr_t address)
+{
+	uint64_t *at = lw_block_word(address);
+	uint64_t parents = lw_hot.epoch_bits - 1; /* a child's bits are one above its parent's, or 1 */
+
+	if (lw_hot.epoch_bits && at)
+		set_epoch(&parents, address, at);
 }

@@ -8,7 +8,7 @@
 #include "preload/base/mem.h"
 #include "preload/unwind/modules.h"
 
-enum { FIRST_INDEX_BITS = 12 };
+enum { FIRST_INDEX_BITS = 8 };
 
 struct index {
 	uint32_t bits;
@@ -165,7 +165,7 @@ static void judge_locked(void) LW_HOLDS(lw_sites_lock)
 		bool is_dead = false;
 
 		for (uint32_t i = 0; i < site->nr_frames && !is_dead; i++)
-			is_dead = modules[i] != LW_NO_MODULE && lw_box_module(modules[i])->is_unloaded;
+			is_dead = modules[i] != LW_NO_MODULE && lw_load(&lw_box_module(modules[i])->is_unloaded);
 		lw_store(&site->flags, (uint8_t)(is_dead ? site->flags | LW_SITE_DEAD
 							 : site->flags & ~LW_SITE_DEAD));
 	}

@@ -2,15 +2,14 @@
 /*
  * threads.c - attaching threads to our tables and detaching them when they end; see threads.h.
  *
- * The end of a thread is learned from the destructor of one pthread key. Keys made early have small numbers, and setting
- * those allocates nothing. A destructor may run before others that still free memory, so the first
- * calls only put themselves off; the last round detaches, and what comes later uses row 0.
+ * The end of a thread is learned from the destructor of one pthread key. Keys made early have small
+ * numbers, and setting those allocates nothing. Other destructors may still free memory afterwards:
+ * that is counted in row 0. Putting ours off to the last round would save them a lock, but a thread
+ * whose first event comes in a destructor has too few rounds left, and would keep its row for ever.
  */
 #include "preload/record/threads.h"
 
-#include <limits.h>
 #include <pthread.h>
-#include <string.h>
 
 #include "preload/base/hot.h"
 #include "preload/base/mem.h"
@@ -54,6 +53,13 @@ static uint32_t nr_slices(void)
 	return (lw_load_acquire(&lw_box->nr_sites) + LW_CHUNK_SITES - 1) / LW_CHUNK_SITES;
 }
 
+/* The link of a spare chunk, in two counters that cancel out. */
+static void link_chunk(uint32_t chunk, uint64_t next)
+{
+	lw_store(&chunk_at(chunk)->alloc_bytes, next);
+	lw_store(&chunk_at(chunk)->freed_bytes, next);
+}
+
 static uint32_t take_chunk(void)
 {
 	uint32_t chunk;
@@ -62,7 +68,7 @@ static uint32_t take_chunk(void)
 	chunk = spare_chunk;
 	if (chunk) {
 		spare_chunk = (uint32_t)chunk_at(chunk)->alloc_bytes;
-		memset(chunk_at(chunk), 0, CHUNK_BYTES);
+		link_chunk(chunk, 0);
 	} else {
 		chunk = lw_box_take_chunk();
 	}
@@ -70,10 +76,19 @@ static uint32_t take_chunk(void)
 	return chunk;
 }
 
+/* Whoever sums up the rows just now may still read it: it is emptied word by word, at once. */
 static void give_chunk(uint32_t chunk)
 {
+	struct lw_count *counts = chunk_at(chunk);
+
 	lw_lock_acquire(&lw_sites_lock);
-	chunk_at(chunk)->alloc_bytes = spare_chunk;
+	for (uint32_t i = 0; i < LW_CHUNK_SITES; i++) {
+		lw_store(&counts[i].alloc_bytes, 0);
+		lw_store(&counts[i].alloc_blocks, 0);
+		lw_store(&counts[i].freed_bytes, 0);
+		lw_store(&counts[i].freed_blocks, 0);
+	}
+	link_chunk(chunk, spare_chunk);
 	spare_chunk = chunk;
 	lw_lock_release(&lw_sites_lock);
 }
@@ -225,14 +240,10 @@ static void use_row(struct lw_thread *thread, uint32_t row)
 static void end_thread(void *value)
 {
 	struct lw_thread *thread = &lw_self;
-	uintptr_t round = (uintptr_t)value;
 
+	(void)value;
 	if ((thread->gate != LW_GATE_OPEN && thread->gate != LW_GATE_LOOK) || !lw_hot.active)
 		return;
-	if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
-		(void)pthread_setspecific(end_key, (void *)(round + 1));
-		return;
-	}
 	thread->gate = LW_GATE_BUSY;
 	lw_count_flush(thread);
 	if (thread->row) {

@@ -12,6 +12,7 @@
 #include "preload/record/count.h"
 #include "preload/record/families.h"
 #include "preload/record/hint.h"
+#include "preload/record/history.h"
 #include "preload/record/sites.h"
 #include "preload/record/threads.h"
 #include "preload/record/wrong.h"
@@ -34,7 +35,7 @@ static uint32_t mode = MODE_BEFORE;
 /* A forked child at its first event: one thread, a wiped hot page, the parent's region mapped. */
 static LW_COLD bool start_child(struct lw_thread *thread)
 {
-	bool is_new_thread = thread->gate == LW_GATE_NEW;
+	uint32_t gate = thread->gate;
 
 	thread->gate = LW_GATE_BUSY;
 	lw_lock_reset(&lw_sites_lock);
@@ -51,10 +52,11 @@ static LW_COLD bool start_child(struct lw_thread *thread)
 	lw_hot.start_ns = lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE);
 	lw_blocks_fork_child();
 	lw_threads_fork_child(thread);
+	lw_history_start();
 	lw_store(&lw_box->state, LW_STATE_RUNNING);
 	lw_store_release(&lw_hot.active, 1);
 	lw_child_started();
-	thread->gate = is_new_thread ? LW_GATE_NEW : LW_GATE_OPEN;
+	thread->gate = gate;
 	return true;
 }
 
@@ -171,11 +173,20 @@ void lw_track_leave(void)
 
 /* ---- events ---- */
 
+LW_INLINE uint64_t now_ms(void)
+{
+	return (lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / NS_PER_MS;
+}
+
+/* Since the clock is read here, this is where the history learns that it is time. */
 LW_INLINE uint32_t birth_now(void)
 {
-	uint32_t birth = lw_block_birth((lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / NS_PER_MS);
-	uint32_t floor = lw_load(&lw_hot.birth_floor);
+	uint32_t birth, floor = lw_load(&lw_hot.birth_floor);
+	uint64_t ms = now_ms();
 
+	if (LW_UNLIKELY(ms >= lw_load(&lw_hot.next_sample_ms)))
+		lw_history_step(ms);
+	birth = lw_block_birth(ms);
 	return birth > floor ? birth : floor;
 }
 
@@ -187,17 +198,19 @@ static LW_COLD void replace(struct lw_thread *thread, const struct lw_block *sta
 		lw_count_free(thread, stale->site, stale->bytes);
 }
 
-LW_INLINE void insert(struct lw_thread *thread, const void *ptr, const struct lw_block *block)
+/* False: not recorded. It must not be counted then, since its release will not be. */
+LW_INLINE bool insert(struct lw_thread *thread, const void *ptr, const struct lw_block *block)
 {
 	struct lw_block stale;
 	bool is_stale;
 
-	if (LW_UNLIKELY(!lw_blocks_insert((uintptr_t)ptr, block, &is_stale, &stale)))
+	if (LW_UNLIKELY(!lw_blocks_insert((uintptr_t)ptr, block, &is_stale, &stale))) {
 		lw_box_drop(LW_DROP_BLOCKS);
-	else if (LW_UNLIKELY(is_stale))
+		return false;
+	}
+	if (LW_UNLIKELY(is_stale))
 		replace(thread, &stale);
-	else
-		return;
+	return true;
 }
 
 LW_INLINE void note_alloc(struct lw_thread *thread, const void *ptr, size_t bytes, uint32_t key,
@@ -212,8 +225,8 @@ LW_INLINE void note_alloc(struct lw_thread *thread, const void *ptr, size_t byte
 	block.birth = birth_now();
 	block.bytes = bytes;
 	block.family = family;
-	insert(thread, ptr, &block);
-	lw_count_alloc(thread, block.site, bytes);
+	if (LW_LIKELY(insert(thread, ptr, &block)))
+		lw_count_alloc(thread, block.site, bytes);
 }
 
 /* The same where the gate is closed, the thread new or late, or paused by the program. */
@@ -381,7 +394,8 @@ void lw_track_reattach(const void *ptr, const struct lw_block *block)
 
 	if (!enter(thread))
 		return;
-	insert(thread, ptr, block);
+	if (insert(thread, ptr, block) && LW_UNLIKELY(block->is_inherited))
+		lw_blocks_disown((uintptr_t)ptr);
 	leave(thread);
 }
 
@@ -410,120 +424,11 @@ void lw_track_undo(const void *ptr)
 	leave(thread);
 }
 
-/* ---- what the program itself says ---- */
-
-void lw_track_ignore(const void *ptr)
-{
-	struct lw_thread *thread = &lw_self;
-	struct lw_block block;
-	uint32_t site;
-
-	if (!enter(thread))
-		return;
-	if (lw_blocks_find((uintptr_t)ptr, &block) && block.site && !block.is_inherited) {
-		site = lw_sites_intern_ignored(block.site, &thread->scratch->stack);
-		if (site && site != block.site) {
-			lw_count_alloc_undo(thread, block.site, block.bytes);
-			(void)lw_blocks_remove((uintptr_t)ptr, &block);
-			block.site = site;
-			insert(thread, ptr, &block);
-			lw_count_alloc(thread, site, block.bytes);
-		}
-	}
-	leave(thread);
-}
-
-uint32_t lw_track_checkpoint(void)
-{
-	struct lw_thread *thread = &lw_self;
-	uint32_t floor;
-
-	if (!enter(thread))
-		return 0;
-	floor = birth_now();
-	if (floor < (1u << LW_BLOCK_BIRTH_BITS) - 1)
-		floor++;
-	lw_store(&lw_hot.birth_floor, floor);
-	leave(thread);
-	return floor;
-}
-
-struct since {
-	uint32_t birth;
-	uint64_t bytes, blocks;
-};
-
-static void count_since(void *context, uintptr_t address, const struct lw_block *block)
-{
-	struct since *since = context;
-
-	(void)address;
-	if (block->is_inherited || block->birth < since->birth ||
-			lw_load(&lw_box_site(block->site)->flags) & LW_SITE_IGNORED)
-		return;
-	since->bytes += block->bytes;
-	since->blocks++;
-}
-
-uint64_t lw_track_unfreed_since(uint32_t checkpoint, uint64_t *blocks)
-{
-	struct lw_thread *thread = &lw_self;
-	struct since since = { .birth = checkpoint };
-
-	*blocks = 0;
-	if (!checkpoint || !enter(thread))
-		return 0;
-	lw_lock_acquire(&lw_sites_lock); /* one visit at a time */
-	lw_blocks_visit(count_since, &since);
-	lw_lock_release(&lw_sites_lock);
-	leave(thread);
-	*blocks = since.blocks;
-	return since.bytes;
-}
-
-void lw_track_pause(bool is_paused)
-{
-	struct lw_thread *thread = &lw_self;
-
-	if (!enter(thread))
-		return;
-	if (is_paused) {
-		thread->nr_paused++;
-		lw_wrong_not_all_known();
-	} else if (thread->nr_paused) {
-		thread->nr_paused--;
-	}
-	leave(thread);
-}
-
-uint32_t lw_track_announce_slowly(uintptr_t pc, uintptr_t sp, const char *file, uint32_t line, uint32_t what)
-{
-	struct lw_thread *thread = &lw_self;
-
-	if (!thread->hints) {
-		if (!enter(thread)) /* sets up a thread that was never here */
-			return 0;
-		leave(thread);
-		if (!thread->hints)
-			return 0;
-	}
-	lw_hint_make_room(thread->hints, sp);
-	return lw_track_announce(pc, sp, file, line, what);
-}
-
-void lw_track_take_back(uint32_t number)
-{
-	struct lw_thread *thread = &lw_self;
-
-	lw_hint_pop(thread, number);
-	if (LW_LIKELY(thread->gate == LW_GATE_LOOK) && !lw_hint_is_pending(thread) && !thread->nr_paused)
-		thread->gate = LW_GATE_OPEN;
-}
-
 /* ---- start and end ---- */
 
 void lw_track_start(void)
 {
+	lw_history_start();
 	hot_at_start = lw_hot;
 	lw_store(&lw_box->state, LW_STATE_RUNNING);
 	lw_store_release(&lw_hot.active, 1);
@@ -539,6 +444,17 @@ void lw_track_stop(void)
 bool lw_track_is_on(void)
 {
 	return lw_load(&mode) == MODE_ON;
+}
+
+void lw_track_exit_begins(void)
+{
+	struct lw_thread *thread = &lw_self;
+
+	if (!enter(thread))
+		return;
+	if (lw_box->pid == lw_sys_getpid()) /* else a vfork child's */
+		lw_history_note_exit(now_ms());
+	leave(thread);
 }
 
 struct ages {

@@ -12,7 +12,6 @@
 
 #include "preload/base/base.h"
 #include "preload/record/blocks.h"
-#include "preload/record/hint.h"
 #include "preload/share/region.h"
 #include "preload/unwind/unwind.h"
 
@@ -43,35 +42,6 @@ void lw_track_forget(const struct lw_block *block);		       /* the block is gone
  */
 void lw_track_undo(const void *ptr);
 
-/* This block, if it is one, is no leak, whatever becomes of it. */
-void lw_track_ignore(const void *ptr);
-
-/* A moment, and what was allocated after it and is still there: bytes, and *blocks. Looks at every block. */
-uint32_t lw_track_checkpoint(void);
-uint64_t lw_track_unfreed_since(uint32_t checkpoint, uint64_t *blocks);
-
-/* From now on this thread's allocations are (not) recorded; its releases always are. Calls nest. */
-void lw_track_pause(bool is_paused);
-
-/*
- * A macro's site, for the call that comes next (hint.h). The number is for taking it back when that
- * call is over; 0: not kept.
- */
-uint32_t lw_track_announce_slowly(uintptr_t pc, uintptr_t sp, const char *file, uint32_t line, uint32_t what);
-
-LW_INLINE uint32_t lw_track_announce(uintptr_t pc, uintptr_t sp, const char *file, uint32_t line, uint32_t what)
-{
-	struct lw_thread *thread = &lw_self;
-	struct lw_hints *hints = thread->hints;
-
-	if (LW_UNLIKELY(!hints || !lw_hint_has_room(hints, sp)))
-		return lw_track_announce_slowly(pc, sp, file, line, what);
-	if (LW_LIKELY(thread->gate == LW_GATE_OPEN))
-		thread->gate = LW_GATE_LOOK;
-	return lw_hint_push(hints, pc, sp, file, line, what);
-}
-void lw_track_take_back(uint32_t number);
-
 /* Brings us up; defined in init.c, which alone knows the order. False: not now, or never. */
 bool lw_bring_up(void);
 
@@ -80,6 +50,9 @@ void lw_track_start(void);
 /* Tracking ends for good. */
 void lw_track_stop(void);
 bool lw_track_is_on(void);
+
+/* Exit begins, no handler has run yet: the history keeps what every site holds now. */
+void lw_track_exit_begins(void);
 
 /* Carries this thread's balance over and fills in what only the end knows (age of the oldest block). */
 void lw_track_finish(void);

@@ -29,26 +29,36 @@ enum { LEAST_SITES = 1024, MAX_ATTACH_TRIES = 2 };
 
 static const struct lw_options *options;
 
-/* Is the segment the leftover of a process that is gone, or of the image before our exec? */
+/* Has this very process made it: the image that an exec replaced by us? */
+static bool is_from_before_exec(const struct lw_region_header *other, const struct lw_region_header *mine)
+{
+	uint64_t start_ticks;
+	int32_t ppid;
+
+	return other->pid == mine->pid && lw_region_proc_stat(0, &start_ticks, &ppid) &&
+	       !lw_region_is_reused(other->start_ticks, start_ticks);
+}
+
+/*
+ * May the segment be replaced: the leftover of our own image before an exec, or of a process that is gone
+ * and has reported? One that has not is the cleaner's to report; we take the next key.
+ */
 static bool is_stale(int shmid, const struct lw_region_header *mine)
 {
 	const struct lw_region_header *other;
-	uint64_t bytes, start_ticks;
+	struct shmid_ds segment;
+	uint64_t bytes;
 	const char *why;
-	int32_t ppid;
-	bool stale;
+	bool is_free;
 
-	if (lw_region_attach_id(shmid, &other, &bytes, &why))
+	if (lw_syscall(SYS_shmctl, shmid, IPC_STAT, &segment) < 0 ||
+			lw_region_attach_id(shmid, &other, &bytes, &why))
 		return false;
-	if (other->pid == mine->pid)
-		stale = true;
-	else if (lw_syscall(SYS_kill, other->pid, 0) == -ESRCH)
-		stale = true;
-	else
-		stale = other->start_ticks && lw_region_proc_stat(other->pid, &start_ticks, &ppid) &&
-			start_ticks != other->start_ticks;
+	is_free = segment.shm_cpid == mine->pid && is_from_before_exec(other, mine);
+	if (!segment.shm_nattch && lw_load_acquire(&other->state) == LW_STATE_REPORTED)
+		is_free = true;
 	lw_region_detach(other);
-	return stale;
+	return is_free;
 }
 
 /* A fresh segment under one of our keys, -errno if there is none to be had. */
@@ -118,7 +128,8 @@ static struct lw_region_header *map_region(
 /* Copies what was prepared beside the region, and fills what every new region starts with. */
 static void fill(struct lw_region_header *region, const struct lw_region_header *mine, int shmid)
 {
-	*region = *mine;
+	/* not the texts at its end: they are written in place, as far as they go */
+	memcpy(region, mine, offsetof(struct lw_region_header, exe));
 	region->magic = LW_REGION_MAGIC;
 	region->version = LW_REGION_VERSION;
 	region->header_bytes = sizeof(*region);
@@ -142,7 +153,7 @@ static void start_counting(struct lw_region_header *region)
 
 bool lw_box_create(const struct lw_options *settings, int *refusal)
 {
-	static struct lw_region_header mine; /* 20 KiB: too much for a small stack */
+	static struct lw_region_header mine; /* too much for a small stack */
 	struct lw_region_header *region = NULL;
 	uint32_t max_sites = settings->max_sites;
 	int shmid = -1;
@@ -162,6 +173,7 @@ bool lw_box_create(const struct lw_options *settings, int *refusal)
 	if (!region)
 		return false;
 	fill(region, &mine, shmid);
+	lw_process_name(region);
 	start_counting(region);
 	return true;
 }
@@ -196,7 +208,8 @@ bool lw_box_renew(void)
 	uint64_t bytes = parent->total_bytes;
 	int shmid, refusal;
 
-	mine = *parent;
+	/* geometry and settings stay; what counts starts from nothing */
+	memcpy(&mine, parent, offsetof(struct lw_region_header, state));
 	memset((char *)&mine + offsetof(struct lw_region_header, state), 0,
 			offsetof(struct lw_region_header, exe) - offsetof(struct lw_region_header, state));
 	lw_process_describe(&mine);
@@ -207,11 +220,18 @@ bool lw_box_renew(void)
 		return false;
 	}
 	fill(region, &mine, shmid);
+	/* from the parent: servers write their titles over the arguments on the stack */
+	memcpy(region->exe, parent->exe, parent->exe_bytes);
+	memcpy(region->cmdline, parent->cmdline, parent->cmdline_bytes);
+	memcpy(region->options, parent->options, parent->options_bytes);
+	memcpy(region->suppressions, parent->suppressions, parent->suppressions_bytes);
 	start_counting(region);
 	copy_records(region, parent);
 	/* move it over the parent's, so that every pointer into the region goes on to hold */
 	if (shmid >= 0) {
 		lw_box = map_segment(shmid, parent);
+		if (!lw_box)
+			(void)lw_syscall(SYS_shmctl, shmid, IPC_RMID, 0);
 		(void)lw_syscall(SYS_shmdt, region);
 	} else {
 		long at = lw_syscall(SYS_mremap, region, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, parent);
@@ -254,9 +274,20 @@ uint32_t lw_box_now_ms(void)
 	return (uint32_t)((lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / 1000000);
 }
 
+/* Pages of the tiles, if each has a site that ever held something. */
+static uint64_t history_bytes(void)
+{
+	uint64_t nr_tiles = (lw_box->nr_sites + LW_CHUNK_SITES - 1) / LW_CHUNK_SITES, nr_kept = 0;
+
+	for (uint32_t slot = 0; slot < LW_HISTORY_SAMPLES; slot++)
+		nr_kept += lw_load(&lw_box->samples[slot].is_kept);
+	return nr_tiles * LW_ALIGN_UP(nr_kept * LW_HISTORY_TILE_BYTES / LW_HISTORY_SAMPLES, 4096u) +
+	       (lw_box->exit_began_ms ? (uint64_t)lw_box->nr_sites * lw_box->held.stride : 0);
+}
+
 uint64_t lw_box_used_bytes(void)
 {
-	return sizeof(*lw_box) + (uint64_t)lw_box->nr_modules * lw_box->modules.stride +
+	return sizeof(*lw_box) + history_bytes() + (uint64_t)lw_box->nr_modules * lw_box->modules.stride +
 	       (uint64_t)lw_box->nr_sites * lw_box->sites.stride +
 	       (uint64_t)lw_box->nr_chunks * lw_box->chunks.stride +
 	       (uint64_t)lw_box->nr_rows * lw_box->rows.stride + (uint64_t)lw_box->pool_used * 8;

@@ -8,16 +8,18 @@
 #include <sys/utsname.h>
 
 #include "preload/base/sys.h"
+#include "preload/share/process.h"
 
 static char path[LW_OPTION_PATH_BYTES];
 
 static bool expand(const char *path_template, const struct lw_region_header *mine)
 {
-	const char *slash = strrchr(mine->exe, '/');
+	char exe[LW_EXE_BYTES];
+	const char *slash = lw_process_exe(exe, sizeof(exe)) ? strrchr(exe, '/') : NULL;
 	struct utsname host;
 	struct lw_options_names names = {
 		.pid = mine->pid,
-		.program = slash ? slash + 1 : mine->exe,
+		.program = slash ? slash + 1 : exe,
 		.host = lw_syscall(SYS_uname, &host) == 0 ? host.nodename : "localhost",
 		.time_s = mine->started_real_ns / 1000000000,
 	};

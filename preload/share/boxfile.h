@@ -13,7 +13,7 @@
 #include "preload/share/options.h"
 #include "preload/share/region.h"
 
-enum { LW_BOXFILE_MAX_SITES = 32768 }; /* about 25 MiB */
+enum { LW_BOXFILE_MAX_SITES = 32768 }; /* about 27 MiB */
 
 /* Makes and maps the file; NULL and *refusal, a negative errno. */
 struct lw_region_header *lw_boxfile_map(const char *path_template, const struct lw_region_header *mine,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* door.c - looking at the cleaner's semaphores; see door.h. Runs inside the target: raw system calls. */
+/* door.c - looking at the cleaner's semaphores; see door.h. Runs inside the target: raw system
+ * calls. */
 #include "preload/share/door.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 
 #include "preload/base/sys.h"
 
-_Static_assert(LW_DOOR_MARK < 32767, "a semaphore's value and its undo fit a short");
+_Static_assert(LW_DOOR_MARK_VALUE < 32767, "a semaphore's value");
 
 /* The text of the link, "pid:[4026531836]": to stat the namespace itself takes twice as long. */
 static uint64_t pid_namespace(void)
@@ -31,7 +32,7 @@ static uint64_t root_mount(void)
 	struct statx root;
 
 	if (lw_syscall(SYS_statx, AT_FDCWD, "/", 0, STATX_MNT_ID, &root) < 0 ||
-			!(root.stx_mask & STATX_MNT_ID))
+		!(root.stx_mask & STATX_MNT_ID))
 		return 0;
 	return root.stx_mnt_id;
 }
@@ -50,7 +51,8 @@ int32_t lw_door_key(uint32_t uid, uint64_t place, unsigned attempt)
 {
 	uint64_t mixed = place * UINT64_C(0x9e3779b97f4a7c15) ^ uid * UINT64_C(0xc2b2ae3d27d4eb4f);
 
-	mixed = (mixed ^ mixed >> 29) * UINT64_C(0xbf58476d1ce4e5b9) + attempt * UINT64_C(0x94d049bb133111eb);
+	mixed = (mixed ^ mixed >> 29) * UINT64_C(0xbf58476d1ce4e5b9) +
+		attempt * UINT64_C(0x94d049bb133111eb);
 	mixed ^= mixed >> 32;
 	/* bit 30 keeps it away from 0 (IPC_PRIVATE) and from any pid */
 	return (int32_t)((mixed & 0x7fffffffu) | 0x40000000u);
@@ -65,14 +67,15 @@ enum lw_door lw_door_look(int semid, uint32_t uid)
 	if (err < 0)
 		return err == -EACCES ? LW_DOOR_IS_FOREIGN : LW_DOOR_IS_GONE;
 	if (stat.sem_perm.uid != uid || stat.sem_perm.cuid != uid || stat.sem_nsems != LW_DOOR_NR ||
-			(stat.sem_perm.mode & 0777) != 0600)
+		(stat.sem_perm.mode & 0777) != 0600)
 		return LW_DOOR_IS_FOREIGN;
 	err = lw_syscall(SYS_semctl, semid, 0, GETALL, values);
 	if (err < 0)
 		return err == -EACCES ? LW_DOOR_IS_FOREIGN : LW_DOOR_IS_GONE;
-	if (values[LW_DOOR_LOCK] > 1 ||
-			(values[LW_DOOR_OPEN] && values[LW_DOOR_OPEN] != LW_DOOR_MARK) ||
-			(values[LW_DOOR_OPEN] && !values[LW_DOOR_LOCK]))
+	if (!values[LW_DOOR_LOCK] && !values[LW_DOOR_OPEN] && !values[LW_DOOR_MARK])
+		return LW_DOOR_IS_NEW;
+	if (values[LW_DOOR_MARK] != LW_DOOR_MARK_VALUE || values[LW_DOOR_LOCK] > 1 ||
+		values[LW_DOOR_OPEN] > values[LW_DOOR_LOCK])
 		return LW_DOOR_IS_FOREIGN;
 	if (values[LW_DOOR_OPEN])
 		return LW_DOOR_IS_OPEN;
@@ -105,7 +108,7 @@ bool lw_door_knock(uint32_t uid, uint64_t place)
 		return false;
 	cleaner = lw_syscall(SYS_semctl, semid, LW_DOOR_OPEN, GETPID, 0);
 	/* if it was killed since, its last act on the semaphore was to lower it */
-	if (cleaner > 1 && lw_syscall(SYS_semctl, semid, LW_DOOR_OPEN, GETVAL, 0) == LW_DOOR_MARK)
+	if (cleaner > 1 && lw_syscall(SYS_semctl, semid, LW_DOOR_OPEN, GETVAL, 0) == 1)
 		(void)lw_syscall(SYS_kill, cleaner, SIGURG);
 	return true;
 }

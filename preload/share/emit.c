@@ -29,11 +29,20 @@ _Static_assert(LW_CHUNK_SITES % STRETCH_SITES == 0, "a stretch lies in one chunk
 _Static_assert(LW_NR_DROPS <= 16, "totals have room for each reason");
 _Static_assert(LW_BUILD_ID_BYTES == sizeof(((struct lw_wire_module *)0)->build_id), "same length");
 
+/* A sample that is kept. */
+struct moment {
+	uint64_t ms;
+	uint32_t slot, nr_sites;
+};
+
 struct dump {
 	const struct lw_region_header *region;
 	uint64_t region_bytes;
 	struct lw_area modules, sites, rows, chunks, events, hints, pool, marks; /* copies */
-	uint32_t nr_modules, nr_sites, nr_rows, nr_hints, nr_events, nr_marks;
+	struct lw_area held, history;
+	uint32_t nr_modules, nr_sites, nr_rows, nr_hints, nr_events, nr_samples, nr_marks;
+	uint64_t exit_began_ms;
+	struct moment moments[LW_HISTORY_SAMPLES]; /* nr_samples of them, in order of time */
 	struct lw_wire_bye sent;
 	lw_emit_sink_fn *sink;
 	void *context;
@@ -101,14 +110,21 @@ static void sum_counts(const struct lw_region_header *region, uint64_t region_by
 	}
 }
 
+void lw_emit_counts(const struct lw_region_header *region, uint64_t region_bytes, uint32_t first,
+	uint32_t nr, struct lw_count *sums)
+{
+	struct lw_area rows = region->rows, chunks = region->chunks;
+	uint32_t nr_rows = least(lw_load_acquire(&region->nr_rows), rows.max);
+
+	sum_counts(region, region_bytes, &rows, &chunks, nr_rows, first, nr, sums);
+}
+
 struct lw_count lw_emit_site_count(
 	const struct lw_region_header *region, uint64_t region_bytes, uint32_t site)
 {
 	struct lw_count sum = {0};
-	struct lw_area rows = region->rows, chunks = region->chunks;
-	uint32_t nr_rows = least(lw_load_acquire(&region->nr_rows), rows.max);
 
-	sum_counts(region, region_bytes, &rows, &chunks, nr_rows, site, 1, &sum);
+	lw_emit_counts(region, region_bytes, site, 1, &sum);
 	return sum;
 }
 
@@ -257,6 +273,67 @@ static size_t copy_hint(
 	return nr_bytes;
 }
 
+static void insert_moment(struct dump *d, struct moment moment)
+{
+	uint32_t at = d->nr_samples++;
+
+	for (; at > 0 && d->moments[at - 1].ms > moment.ms; at--)
+		d->moments[at] = d->moments[at - 1];
+	d->moments[at] = moment;
+}
+
+/* When samples were taken. One that is taken meanwhile replaces one of them: a wrong value at most. */
+static void read_moments(struct dump *d)
+{
+	for (uint32_t slot = 0; slot < LW_HISTORY_SAMPLES; slot++) {
+		const struct lw_sample *sample = &d->region->samples[slot];
+
+		if (lw_load_acquire(&sample->is_kept))
+			insert_moment(d, (struct moment){.ms = lw_load(&sample->ms),
+						 .slot = slot,
+						 .nr_sites = lw_load(&sample->nr_sites)});
+	}
+}
+
+static uint64_t value_at(const uint32_t *tile, uint32_t site, const struct moment *moment)
+{
+	if (site >= moment->nr_sites)
+		return 0;
+	return lw_history_unpack(
+		lw_load(&tile[moment->slot * LW_CHUNK_SITES + site % LW_CHUNK_SITES]));
+}
+
+/* Left out where it would say nothing: the site always held what it held last, or nothing. */
+static bool emit_history(struct dump *d, uint32_t site, const struct lw_count *count)
+{
+	struct lw_wire_history *record = begin(d, LW_WIRE_HISTORY, sizeof(*record));
+	const uint32_t *tile = at(d->region, d->region_bytes, &d->history, site / LW_CHUNK_SITES,
+		LW_HISTORY_TILE_BYTES);
+	const struct lw_held *held = at(d->region, d->region_bytes, &d->held, site, sizeof(*held));
+	uint64_t last_bytes = count->alloc_bytes - count->freed_bytes;
+	bool is_steady = true;
+
+	if (!tile || !d->nr_samples)
+		return true;
+	if (held && d->exit_began_ms) {
+		record->exit_began_ms = d->exit_began_ms;
+		record->held_bytes = last_bytes = lw_load(&held->bytes);
+		record->held_blocks = lw_load(&held->blocks);
+	}
+	last_bytes = lw_history_unpack(lw_history_pack(last_bytes));
+	for (uint32_t i = 0; i < d->nr_samples; i++) {
+		uint64_t bytes = value_at(tile, site, &d->moments[i]);
+
+		record->samples[i] = (struct lw_wire_sample){d->moments[i].ms, bytes};
+		is_steady = is_steady && (bytes == last_bytes || !bytes);
+	}
+	if (is_steady)
+		return true;
+	record->site = site;
+	record->nr_samples = d->nr_samples;
+	return finish(d, sizeof(*record) + d->nr_samples * sizeof(record->samples[0]));
+}
+
 static bool emit_site(struct dump *d, uint32_t id, const struct lw_count *count)
 {
 	const struct lw_site *live = at(d->region, d->region_bytes, &d->sites, id, sizeof(*live));
@@ -286,7 +363,7 @@ static bool emit_site(struct dump *d, uint32_t id, const struct lw_count *count)
 	counts->alloc_blocks = count->alloc_blocks;
 	counts->freed_bytes = count->freed_bytes;
 	counts->freed_blocks = count->freed_blocks;
-	return finish(d, sizeof(*counts));
+	return finish(d, sizeof(*counts)) && emit_history(d, id, count);
 }
 
 /* The event, copied, if it is complete. */
@@ -427,6 +504,11 @@ bool lw_emit_region(const struct lw_region_header *region, uint64_t region_bytes
 	d.hints = region->hints;
 	d.pool = region->pool;
 	d.marks = region->marks;
+	d.held = region->held;
+	d.history = region->history;
+	d.nr_samples = 0;
+	d.exit_began_ms = lw_load_acquire(&region->exit_began_ms);
+	read_moments(&d);
 	/* what names before what is named: an event seen here names sites that are seen too */
 	d.nr_events = least(lw_load_acquire(&region->nr_events), d.events.max);
 	d.nr_sites = least(lw_load_acquire(&region->nr_sites), d.sites.max);

@@ -23,6 +23,13 @@ typedef bool lw_emit_sink_fn(void *context, const struct lw_wire_head *record);
 bool lw_emit_region(const struct lw_region_header *region, uint64_t region_bytes,
 		uint64_t now_mono_ns, lw_emit_sink_fn *sink, void *context);
 
+/*
+ * The counters of nr sites from `first` on, summed over all rows; they must share a chunk
+ * (first / LW_CHUNK_SITES).
+ */
+void lw_emit_counts(const struct lw_region_header *region, uint64_t region_bytes, uint32_t first,
+		uint32_t nr, struct lw_count *sums);
+
 /* The counters of one site summed over all rows; 0 in all where nothing is known. */
 struct lw_count lw_emit_site_count(const struct lw_region_header *region, uint64_t region_bytes,
 		uint32_t site);

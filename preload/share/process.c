@@ -4,12 +4,17 @@
 
 #include <elf.h>
 #include <string.h>
+#include <sys/ipc.h>
+#include <sys/shm.h>
 
 #include "preload/base/sys.h"
 
 extern void *__libc_stack_end; /* at process entry: argc, argv, NULL, envp, NULL, auxv */
 
-enum { MAX_ANCESTORS = 32 };
+enum {
+	MAX_ANCESTORS = 32,
+	TICKS_PER_S = 100, /* USER_HZ, the unit of times in /proc */
+};
 
 static const char *const *find_environment(void)
 {
@@ -21,21 +26,14 @@ static const char *const *find_environment(void)
 	return (const char *const *)(top + 1 + argc + 1);
 }
 
-const char *lw_process_env_at(size_t i)
-{
-	const char *const *env = find_environment();
-
-	return env ? env[i] : NULL;
-}
-
 const char *lw_process_env(const char *name)
 {
+	const char *const *env = find_environment();
 	size_t bytes = strlen(name);
-	const char *entry;
 
-	for (size_t i = 0; (entry = lw_process_env_at(i)); i++) {
-		if (!strncmp(entry, name, bytes) && entry[bytes] == '=')
-			return entry + bytes + 1;
+	for (size_t i = 0; env && env[i]; i++) {
+		if (!strncmp(env[i], name, bytes) && env[i][bytes] == '=')
+			return env[i] + bytes + 1;
 	}
 	return NULL;
 }
@@ -56,17 +54,23 @@ unsigned long lw_process_aux(unsigned long type)
 	return 0;
 }
 
-static uint32_t read_file(const char *path, char *out, size_t out_bytes)
+/* The arguments, each with its NUL, as many as fit: they lie one after another on the stack. */
+static uint32_t copy_arguments(char *out, size_t out_bytes)
 {
-	int fd = lw_sys_open(path, O_RDONLY);
+	const uintptr_t *top = __libc_stack_end;
 	size_t used = 0;
-	long got;
 
-	if (fd < 0)
+	if (!find_environment())
 		return 0;
-	while (used + 1 < out_bytes && (got = lw_sys_read(fd, out + used, out_bytes - 1 - used)) > 0)
-		used += (size_t)got;
-	lw_sys_close(fd);
+	for (uintptr_t i = 0; i < top[0]; i++) {
+		const char *argument = (const char *)top[1 + i];
+		size_t bytes = argument ? strnlen(argument, out_bytes) + 1 : 0;
+
+		if (!bytes || bytes > out_bytes - used)
+			break; /* a program that writes a title of its own over them leaves holes */
+		memcpy(out + used, argument, bytes);
+		used += bytes;
+	}
 	return (uint32_t)used;
 }
 
@@ -95,10 +99,23 @@ static void describe_stderr(struct lw_region_header *header)
 		header->flags |= LW_REGION_STDERR_TTY;
 }
 
+uint32_t lw_process_exe(char *out, size_t out_bytes)
+{
+	long bytes = lw_syscall(SYS_readlink, "/proc/self/exe", out, out_bytes - 1);
+	uint32_t used = bytes > 0 ? (uint32_t)bytes : copy_exec_name(out, out_bytes);
+
+	out[used] = 0;
+	return used;
+}
+
+void lw_process_name(struct lw_region_header *header)
+{
+	header->exe_bytes = lw_process_exe(header->exe, sizeof(header->exe));
+	header->cmdline_bytes = copy_arguments(header->cmdline, sizeof(header->cmdline));
+}
+
 void lw_process_describe(struct lw_region_header *header)
 {
-	long bytes;
-
 	header->pid = lw_sys_getpid();
 	header->ppid = (int32_t)lw_syscall(SYS_getppid, 0);
 	header->uid = (uint32_t)lw_syscall(SYS_geteuid, 0);
@@ -106,29 +123,38 @@ void lw_process_describe(struct lw_region_header *header)
 	header->started_real_ns = lw_sys_clock_ns(CLOCK_REALTIME);
 	header->exit_status = -1;
 	header->flags = 0;
-	header->start_ticks = 0;
-	(void)lw_region_proc_stat(0, &header->start_ticks, &header->ppid);
-	bytes = lw_syscall(SYS_readlink, "/proc/self/exe", header->exe, sizeof(header->exe) - 1);
-	header->exe_bytes = bytes > 0 ? (uint32_t)bytes : copy_exec_name(header->exe, sizeof(header->exe));
-	header->exe[header->exe_bytes] = 0;
-	header->cmdline_bytes =
-			read_file("/proc/self/cmdline", header->cmdline, sizeof(header->cmdline));
+	header->start_ticks = lw_sys_clock_ns(CLOCK_BOOTTIME) / (1000000000 / TICKS_PER_S);
 	describe_stderr(header);
 }
 
-/* The header of a running, watched process, or of the one an exec replaced; *flags are its flags. */
-static bool find_watched(int32_t pid, uint64_t start_ticks, uint32_t *flags)
+/*
+ * The flags of the region of a watched process, or of the image that an exec of ours replaced. It is
+ * taken for that process's when the process made it (shm_cpid) and it is still mapped by somebody or
+ * our own: one look-up and no reading of /proc, since every process that starts comes by here.
+ */
+static bool find_watched(int32_t pid, uint32_t *flags)
 {
 	const struct lw_region_header *region;
+	struct shmid_ds segment;
 	const char *why;
 	uint64_t bytes;
 	int shmid;
 
-	if (lw_region_attach(pid, start_ticks, &region, &bytes, &shmid, &why))
-		return false;
-	*flags = region->flags;
-	lw_region_detach(region);
-	return true;
+	for (unsigned attempt = 0; attempt < LW_REGION_KEYS; attempt++) {
+		shmid = (int)lw_syscall(SYS_shmget, lw_region_key(pid, attempt), 0, 0);
+		if (shmid < 0) /* a hole: who was there when this key was passed by is gone */
+			continue;
+		if (lw_syscall(SYS_shmctl, shmid, IPC_STAT, &segment) < 0 || segment.shm_cpid != pid ||
+				(!segment.shm_nattch && pid != lw_sys_getpid()) ||
+				lw_region_attach_id(shmid, &region, &bytes, &why))
+			continue;
+		*flags = region->flags;
+		bytes = (uint64_t)(region->pid == pid);
+		lw_region_detach(region);
+		if (bytes)
+			return true;
+	}
+	return false;
 }
 
 bool lw_process_has_watched_parent(const struct lw_region_header *header)
@@ -138,16 +164,14 @@ bool lw_process_has_watched_parent(const struct lw_region_header *header)
 	uint32_t flags;
 
 	/* exec keeps the pid: the image before us knew what it was */
-	if (find_watched(header->pid, header->start_ticks, &flags))
+	if (find_watched(header->pid, &flags))
 		return !(flags & LW_REGION_ROOT);
 	for (unsigned i = 0; i < MAX_ANCESTORS && pid > 1; i++, pid = next) {
-		if (!lw_region_proc_stat(pid, &start_ticks, &next)) {
-			start_ticks = 0;
-			next = 0;
-		}
-		if (find_watched(pid, start_ticks, &flags))
+		if (find_watched(pid, &flags))
 			return true;
+		if (!lw_region_proc_stat(pid, &start_ticks, &next))
+			break;
 	}
 	/* a parent that is gone already leaves us its session */
-	return leader > 0 && leader != header->pid && find_watched(leader, 0, &flags);
+	return leader > 0 && leader != header->pid && find_watched(leader, &flags);
 }

@@ -11,17 +11,20 @@
 #include "preload/base/base.h"
 #include "preload/share/region.h"
 
-/* The value of an environment variable at the start, or NULL. */
+/* The value of an environment variable at the start, or NULL. Asked early: programs may write there. */
 const char *lw_process_env(const char *name);
-
-/* Entry i of the environment as it was at the start, NULL past the last. */
-const char *lw_process_env_at(size_t i);
 
 /* An entry of the auxiliary vector; 0 if absent. */
 unsigned long lw_process_aux(unsigned long type);
 
-/* Fills pid, ppid, uid, start time, clocks, exe, cmdline, the stderr fields and flags of a header. */
+/* Fills pid, ppid, uid, start time, clocks, the stderr fields and flags of a header. */
 void lw_process_describe(struct lw_region_header *header);
+
+/* Fills exe and cmdline: straight in the region, since copying them would touch more pages twice. */
+void lw_process_name(struct lw_region_header *header);
+
+/* The path of the running program: where the kernel says it is, else what it was called by. */
+uint32_t lw_process_exe(char *out, size_t out_bytes);
 
 /* Is this process a descendant of a watched one (and not itself the root of a watch)? */
 bool lw_process_has_watched_parent(const struct lw_region_header *header);

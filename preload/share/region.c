@@ -76,6 +76,8 @@ uint64_t lw_region_layout(struct lw_region_header *header, uint32_t max_sites)
 	end = place(&header->hints, end, 64, LW_MAX_HINTS, sizeof(struct lw_hint));
 	end = place(&header->marks, end, 64, LW_MAX_MARKS, sizeof(struct lw_mark));
 	end = place(&header->sites, end, PAGE_BYTES, max_sites, sizeof(struct lw_site));
+	end = place(&header->held, end, PAGE_BYTES, max_sites, sizeof(struct lw_held));
+	end = place(&header->history, end, PAGE_BYTES, nr_slices, LW_HISTORY_TILE_BYTES);
 	end = place(&header->rows, end, PAGE_BYTES, LW_MAX_ROWS, row_bytes);
 	end = place(&header->chunks, end, PAGE_BYTES, nr_chunks,
 		sizeof(struct lw_count) * LW_CHUNK_SITES);
@@ -139,6 +141,8 @@ const char *lw_region_check(const struct lw_region_header *copy, uint64_t segmen
 		!area_good(&copy->hints, total, sizeof(struct lw_hint)) ||
 		!area_good(&copy->marks, total, sizeof(struct lw_mark)) ||
 		!area_good(&copy->chunks, total, sizeof(struct lw_count) * LW_CHUNK_SITES) ||
+		!area_good(&copy->held, total, sizeof(struct lw_held)) ||
+		!area_good(&copy->history, total, LW_HISTORY_TILE_BYTES) ||
 		!area_good(&copy->rows, total, sizeof(struct lw_row) + 4 * nr_slices) ||
 		!area_good(&copy->pool, total, 8) || copy->pool.stride != 8)
 		return "the region's tables do not lie inside its segment";
@@ -200,7 +204,7 @@ static bool is_of_process(const struct lw_region_header *region, int32_t pid, ui
 {
 	if (region->pid != pid)
 		return false;
-	return !start_ticks || !region->start_ticks || region->start_ticks == start_ticks;
+	return !lw_region_is_reused(region->start_ticks, start_ticks);
 }
 
 /* As lw_region_attach_id, with patience for a target that is just filling in its header. */
@@ -287,6 +291,23 @@ static const char *parse_u64(const char *at, uint64_t *value)
 		sum = sum * 10 + (uint64_t)(*at++ - '0');
 	*value = sum;
 	return at;
+}
+
+void lw_region_set_reported(int shmid)
+{
+	struct lw_region_header *region;
+	uint32_t ending = LW_STATE_ENDING;
+	struct shmid_ds segment;
+
+	if (shmctl(shmid, IPC_STAT, &segment) < 0 || segment.shm_segsz < sizeof(*region))
+		return;
+	region = shmat(shmid, NULL, 0);
+	if (region == (void *)-1)
+		return;
+	if (region->magic == LW_REGION_MAGIC)
+		__atomic_compare_exchange_n(&region->state, &ending, LW_STATE_REPORTED, false,
+			__ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	(void)shmdt(region);
 }
 
 bool lw_region_proc_stat(int32_t pid, uint64_t *start_ticks, int32_t *ppid)

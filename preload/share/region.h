@@ -18,6 +18,12 @@
  * A row finds the counters of site s in chunk `dir[s / LW_CHUNK_SITES]`; index 0 means "no chunk
  * yet", all zero. Rows and chunks are reused when threads end: what they held is first added to
  * row 0, which all threads past LW_MAX_ROWS share and write with atomic adds.
+ *
+ * History: now and then the live bytes of all sites are noted. `samples` in the header says when; the
+ * value of site s in sample i is word [i][s % LW_CHUNK_SITES] of tile s / LW_CHUNK_SITES in `history`
+ * (0 where s was not yet born: s >= samples[i].nr_sites), in the form of lw_history_pack(). A sample
+ * is written while is_kept is 0. The samples are in no order; their times give it.
+ * What each site held when exit began is in `held`, good when exit_began_ms is not 0.
  */
 #ifndef LW_SHARE_REGION_H
 #define LW_SHARE_REGION_H
@@ -36,6 +42,8 @@ enum {
 	LW_MAX_ROWS = 256,	 /* row 0 is shared, 1.. belong to one thread each */
 	LW_CHUNK_SITES = 64,	 /* sites whose counters lie together: 2 KiB */
 	LW_MAX_EVENTS = 1024,	 /* distinct mismatches and errors */
+	LW_HISTORY_SAMPLES = 64, /* kept of a run, however long */
+	LW_HISTORY_TILE_BYTES = LW_HISTORY_SAMPLES * LW_CHUNK_SITES * 4,
 	LW_MAX_HINTS = 16384,	 /* distinct file:line pairs given by the header's macros */
 	LW_BUILD_ID_BYTES = 32,	 /* longer ids are cut */
 	LW_EXE_BYTES = 1024,
@@ -155,6 +163,18 @@ struct lw_row {
 	uint64_t reserved[7];
 };
 
+/* One moment at which the live bytes of all sites were noted. */
+struct lw_sample {
+	uint64_t ms;	   /* after the start */
+	uint32_t nr_sites; /* ids below it have a value */
+	uint32_t is_kept;  /* stored last, with release order */
+};
+
+/* What a site held when exit began. */
+struct lw_held {
+	uint64_t bytes, blocks;
+};
+
 /* A wrong release. `count` rises when the same pair of sites is seen again. */
 struct lw_event {
 	uint32_t what;	     /* enum lw_event_what */
@@ -211,13 +231,15 @@ struct lw_region_header {
 	int32_t pid, ppid;	/* in the target's own pid namespace */
 	uint32_t uid;
 	uint32_t depth;		/* option `depth` in force */
-	uint64_t start_ticks;	/* field 22 of /proc/PID/stat: tells a reused pid; 0 unknown */
+	uint64_t start_ticks;	/* CLOCK_BOOTTIME when the region was made, in the unit of field 22 of
+				 * /proc/PID/stat: see lw_region_is_reused(); 0 unknown */
 	uint64_t started_mono_ns; /* CLOCK_MONOTONIC; ms fields count from here */
 	uint64_t started_real_ns; /* CLOCK_REALTIME */
 	uint64_t stderr_dev, stderr_ino;
 	uint32_t granule_bytes;	/* of the block table */
 	int32_t shmid;		/* -1: private */
 	struct lw_area modules, sites, rows, chunks, events, hints, pool; /* pool: max is in units of 8 bytes */
+	struct lw_area held, history; /* by site; by tile of LW_CHUNK_SITES sites */
 	uint32_t exe_bytes, cmdline_bytes, options_bytes, suppressions_bytes;
 	struct lw_area marks;
 
@@ -233,6 +255,9 @@ struct lw_region_header {
 	uint32_t pool_used;	/* units of 8 bytes */
 	int32_t exit_status;	/* what the target passed to exit, where known; -1 unknown */
 	uint32_t nr_marks;
+
+	uint64_t exit_began_ms;	/* after the start; 0: exit has not begun, or nothing was noted */
+	struct lw_sample samples[LW_HISTORY_SAMPLES];
 
 	/* counted, cold */
 	uint64_t dropped[LW_NR_DROPS] __attribute__((aligned(64)));
@@ -258,6 +283,26 @@ _Static_assert(sizeof(struct lw_row) == 64, "wire");
 _Static_assert(sizeof(struct lw_event) == 48, "wire");
 _Static_assert(sizeof(struct lw_mark) == 56, "wire");
 _Static_assert(sizeof(struct lw_module) == 64, "wire");
+_Static_assert(sizeof(struct lw_sample) == 16, "wire");
+_Static_assert(sizeof(struct lw_held) == 16, "wire");
+
+/*
+ * Bytes in 32 bits: exact below 16 MiB, then to 1 part in 2^23. No floating point: a conversion
+ * would set the inexact flag of the program that is watched.
+ */
+static inline uint32_t lw_history_pack(uint64_t bytes)
+{
+	uint32_t shift = bytes >> 24 ? 40u - (uint32_t)__builtin_clzll(bytes) : 0;
+
+	return shift << 24 | (uint32_t)(bytes >> shift);
+}
+
+static inline uint64_t lw_history_unpack(uint32_t packed)
+{
+	uint32_t shift = packed >> 24;
+
+	return (uint64_t)(packed & 0xffffff) << (shift < 40 ? shift : 40);
+}
 
 /* ---- geometry and access; shared by all programs, no allocation, no libc state ---- */
 
@@ -280,7 +325,7 @@ const char *lw_region_check(const struct lw_region_header *copy, uint64_t segmen
 /*
  * lw_region_attach - map the region of `pid` (as seen in this IPC and pid namespace) read-only.
  * 0 and *region, *bytes, *shmid; -ESRCH no such region, -EACCES another user's, -EPROTO bad header
- * (then *why is a static sentence). start_ticks 0 = do not compare.
+ * (then *why is a static sentence). start_ticks: field 22 of the living process, 0 = do not compare.
  */
 int lw_region_attach(int32_t pid, uint64_t start_ticks, const struct lw_region_header **region,
 		uint64_t *bytes, int *shmid, const char **why);
@@ -288,6 +333,19 @@ int lw_region_attach(int32_t pid, uint64_t start_ticks, const struct lw_region_h
 int lw_region_attach_id(int shmid, const struct lw_region_header **region, uint64_t *bytes,
 		const char **why);
 void lw_region_detach(const struct lw_region_header *region);
+
+/* Moves the state of a region we own on from ENDING to REPORTED: its report is written. */
+void lw_region_set_reported(int shmid);
+
+/*
+ * Is the process that now has the region's pid, started at process_ticks (field 22), another one? A process
+ * makes its region after it was started, so one that is younger than the region did not make it. 0: unknown.
+ * Saves each watched process from reading its own start time, which takes longer than making the region.
+ */
+static inline bool lw_region_is_reused(uint64_t region_ticks, uint64_t process_ticks)
+{
+	return region_ticks && process_ticks > region_ticks;
+}
 
 /* Field 22 (start time) and 4 (parent) of /proc/PID/stat; false when it cannot be read. pid 0: self. */
 bool lw_region_proc_stat(int32_t pid, uint64_t *start_ticks, int32_t *ppid);

@@ -8,8 +8,9 @@
  * `type` is first, as msgsnd() wants it, and is never 0 or negative. `bytes` is the whole record,
  * head included, a multiple of 8, and at most LW_WIRE_MAX. Changing a layout bumps LW_WIRE_VERSION.
  *
- * Order in a complete dump: HELLO, TEXTs, MODULEs, then for each site SITE and COUNT (a SITE comes
- * before anything that names it), EVENTs, MARKs, TOTALS, BYE. Counts are absolute values, so a lost record
+ * Order in a complete dump: HELLO, TEXTs, MODULEs, then for each site SITE, COUNT and, where its live
+ * bytes have changed, HISTORY (a SITE comes before anything that names it), EVENTs, MARKs, TOTALS, BYE.
+ * Counts are absolute values, so a lost record
  * costs freshness, not truth. The reader checks every count against `bytes` before it uses it.
  */
 #ifndef LW_SHARE_WIRE_H
@@ -29,6 +30,7 @@
 #define LW_WIRE_EVENT 6
 #define LW_WIRE_TOTALS 7
 #define LW_WIRE_BYE 8
+#define LW_WIRE_HISTORY 9
 #define LW_WIRE_MARK 16
 #define LW_WIRE_NR_TYPES 17 /* one more than the highest */
 
@@ -119,6 +121,21 @@ struct lw_wire_mark {
 	char name[]; /* name_bytes, not terminated */
 };
 
+/* one moment of a site's past */
+struct lw_wire_sample {
+	uint64_t ms;	/* after the start */
+	uint64_t bytes; /* live then */
+};
+
+struct lw_wire_history {
+	struct lw_wire_head head;
+	uint32_t site;
+	uint32_t nr_samples;
+	uint64_t exit_began_ms;		 /* 0: exit has not begun, or what was held then is not known */
+	uint64_t held_bytes, held_blocks; /* when exit began */
+	struct lw_wire_sample samples[]; /* in order of time */
+};
+
 struct lw_wire_totals {
 	struct lw_wire_head head;
 	int64_t peak_bytes;
@@ -140,6 +157,7 @@ _Static_assert(sizeof(struct lw_wire_module) == 80, "wire");
 _Static_assert(sizeof(struct lw_wire_count) == 56, "wire");
 _Static_assert(sizeof(struct lw_wire_event) == 64, "wire");
 _Static_assert(sizeof(struct lw_wire_mark) == 72, "wire");
+_Static_assert(sizeof(struct lw_wire_history) == 48, "wire");
 /* the deepest stack (128 frames) with the longest hint file fits one message */
 _Static_assert(sizeof(struct lw_wire_site) + 128 * 10 + 4096 <= LW_WIRE_MAX, "wire");
 

@@ -3,8 +3,8 @@
  * cfi.c - finds and runs the call frame instructions of a PC: .eh_frame_hdr -> FDE -> CIE -> row.
  *
  * Runs once per distinct PC, so it is plain rather than fast. The tables belong to mapped modules
- * and are trusted as the loader trusts them, but every read is bounded by the entry's length, so a
- * damaged entry ends the search and not the program.
+ * and are trusted as the loader trusts them, but no read leaves the module, and none of an entry
+ * leaves the entry: damage ends the search and not the program.
  */
 #include "preload/unwind/cfi.h"
 
@@ -23,6 +23,11 @@ enum { MAX_REMEMBERED = 8 };
 struct reader {
 	const uint8_t *at, *end;
 	bool is_bad;
+};
+
+/* Where a module is mapped: entries lie in it, whatever the numbers in them say. */
+struct range {
+	const uint8_t *start, *end;
 };
 
 struct cie {
@@ -116,36 +121,36 @@ static uint64_t read_encoded(struct reader *r, uint8_t encoding, uintptr_t data_
 		value += here;
 	else if ((encoding & PE_BASE) == PE_DATAREL)
 		value += data_base;
-	if (encoding & PE_INDIRECT && !r->is_bad)
-		value = *(const uint64_t *)value;
+	if (encoding & PE_INDIRECT) /* only personalities are written so, and nobody asks for those */
+		r->is_bad = true;
 	return value;
 }
 
 /* The length field of a CIE or FDE; the reader is left on its first byte after it. */
-static bool open_entry(const uint8_t *entry, struct reader *r)
+static bool open_entry(const uint8_t *entry, const struct range *module, struct reader *r)
 {
-	uint32_t length;
-	uint64_t length64;
+	uint64_t length;
 
-	memcpy(&length, entry, 4);
-	r->at = entry + 4;
-	r->is_bad = false;
+	if (entry < module->start || entry > module->end)
+		return false;
+	*r = (struct reader){ entry, module->end, false };
+	length = read_fixed(r, 4);
+	if (length == 0xffffffff)
+		length = read_fixed(r, 8);
+	if (r->is_bad || length > (uint64_t)(r->end - r->at))
+		return false;
 	r->end = r->at + length;
-	if (length != 0xffffffff)
-		return length != 0;
-	memcpy(&length64, r->at, 8);
-	r->at += 8;
-	r->end = r->at + length64;
-	return true;
+	return length != 0;
 }
 
 static bool parse_augmentation(struct reader *r, const char *letters, struct cie *cie)
 {
 	uint64_t bytes = read_uleb(r);
-	const uint8_t *after = r->at + bytes;
+	const uint8_t *after;
 
 	if (r->is_bad || bytes > (uint64_t)(r->end - r->at))
 		return false;
+	after = r->at + bytes;
 	cie->has_augmentation_data = true;
 	for (const char *l = letters + 1; *l; l++) {
 		if (*l == 'R') {
@@ -166,13 +171,13 @@ static bool parse_augmentation(struct reader *r, const char *letters, struct cie
 	return !r->is_bad;
 }
 
-static bool parse_cie(const uint8_t *entry, struct cie *cie)
+static bool parse_cie(const uint8_t *entry, const struct range *module, struct cie *cie)
 {
 	struct reader r;
 	const char *letters;
 	uint8_t version;
 
-	if (!open_entry(entry, &r) || read_fixed(&r, 4) != 0)
+	if (!open_entry(entry, module, &r) || read_fixed(&r, 4) != 0)
 		return false;
 	version = (uint8_t)read_fixed(&r, 1);
 	letters = (const char *)r.at;
@@ -191,18 +196,19 @@ static bool parse_cie(const uint8_t *entry, struct cie *cie)
 }
 
 /* An FDE: its range, its CIE, and its instructions. */
-static bool parse_fde(const uint8_t *entry, struct cie *cie, struct reader *instructions,
-		uintptr_t *start, uintptr_t *end)
+static bool parse_fde(const uint8_t *entry, const struct range *module, struct cie *cie,
+		struct reader *instructions, uintptr_t *start, uintptr_t *end)
 {
 	struct reader r;
 	const uint8_t *id_at;
 	uint32_t back;
 
-	if (!open_entry(entry, &r))
+	if (!open_entry(entry, module, &r))
 		return false;
 	id_at = r.at;
 	back = (uint32_t)read_fixed(&r, 4);
-	if (!back || r.is_bad || !parse_cie(id_at - back, cie))
+	if (!back || r.is_bad || back > (uint64_t)(id_at - module->start) ||
+			!parse_cie(id_at - back, module, cie))
 		return false;
 	*start = read_encoded(&r, cie->pointer_encoding, 0);
 	*end = *start + read_encoded(&r, cie->pointer_encoding & PE_FORMAT, 0);
@@ -217,7 +223,16 @@ static bool parse_fde(const uint8_t *entry, struct cie *cie, struct reader *inst
 	return !r.is_bad;
 }
 
-static const uint8_t *search_table(const uint8_t *hdr, const int32_t (*table)[2], uint64_t nr_entries,
+/* Entries of the table are pairs: the start of a function and its FDE, both relative to hdr. */
+static int32_t table_word(const uint8_t *table, uint64_t index)
+{
+	int32_t word;
+
+	memcpy(&word, table + index * sizeof(word), sizeof(word));
+	return word;
+}
+
+static const uint8_t *search_table(const uint8_t *hdr, const uint8_t *table, uint64_t nr_entries,
 		uintptr_t pc)
 {
 	int64_t target = (int64_t)(pc - (uintptr_t)hdr);
@@ -226,59 +241,63 @@ static const uint8_t *search_table(const uint8_t *hdr, const int32_t (*table)[2]
 	while (low < high) { /* the last entry whose start is not above pc */
 		uint64_t middle = low + (high - low) / 2;
 
-		if (table[middle][0] <= target)
+		if (table_word(table, 2 * middle) <= target)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low ? hdr + table[low - 1][1] : NULL;
+	return low ? hdr + table_word(table, 2 * low - 1) : NULL;
 }
 
 /* Without a sorted table: one FDE after another, to the terminator or the end of the module. */
-static const uint8_t *search_frames(const uint8_t *frames, const uint8_t *limit, uintptr_t pc)
+static const uint8_t *search_frames(const uint8_t *frames, const struct range *module, uintptr_t pc)
 {
 	struct reader r, instructions;
 	struct cie cie;
 	uintptr_t start, end;
 
-	for (const uint8_t *entry = frames; entry + 8 < limit && open_entry(entry, &r); entry = r.end) {
-		if (r.end <= entry || r.end > limit)
-			return NULL;
-		if (parse_fde(entry, &cie, &instructions, &start, &end) && pc >= start && pc < end)
+	for (const uint8_t *entry = frames; open_entry(entry, module, &r); entry = r.end) {
+		if (parse_fde(entry, module, &cie, &instructions, &start, &end) && pc >= start && pc < end)
 			return entry;
 	}
 	return NULL;
 }
 
-static const uint8_t *find_fde(const struct dl_find_object *object, uintptr_t pc)
+static const uint8_t *find_fde(const uint8_t *hdr, const struct range *module, uintptr_t pc)
 {
-	const uint8_t *hdr = object->dlfo_eh_frame, *limit = object->dlfo_map_end;
-	struct reader r = { hdr + 4, limit, false };
+	struct reader r;
 	uint64_t frames, nr_entries;
 
-	if (!hdr || hdr[0] != 1)
+	if (!hdr || hdr < module->start || module->end - hdr < 4 || hdr[0] != 1)
 		return NULL;
+	r = (struct reader){ hdr + 4, module->end, false };
 	frames = read_encoded(&r, hdr[1], (uintptr_t)hdr);
 	if (hdr[2] != PE_OMIT && hdr[3] == (PE_DATAREL | PE_SDATA4)) {
 		nr_entries = read_encoded(&r, hdr[2], (uintptr_t)hdr);
-		if (r.is_bad || nr_entries > (uint64_t)(limit - r.at) / 8)
+		if (r.is_bad || nr_entries > (uint64_t)(module->end - r.at) / 8)
 			return NULL;
-		return search_table(hdr, (const int32_t(*)[2])(const void *)r.at, nr_entries, pc);
+		return search_table(hdr, r.at, nr_entries, pc);
 	}
-	return hdr[1] == PE_OMIT ? NULL : search_frames((const uint8_t *)frames, limit, pc);
+	return hdr[1] == PE_OMIT ? NULL : search_frames((const uint8_t *)frames, module, pc);
 }
 
-static struct lw_cfi_rule *rule_at(struct lw_cfi_row *row, uint64_t reg)
-{
-	static struct lw_cfi_rule ignored; /* registers we do not follow, e.g. vector ones */
-
-	return reg < LW_NR_REGS ? &row->regs[reg] : &ignored;
-}
-
+/* Registers we do not follow, e.g. vector ones, are passed over. */
 static void set_rule(struct lw_cfi_row *row, uint64_t reg, enum lw_cfi_rule_kind kind, int64_t value)
 {
 	if (reg < LW_NR_REGS)
-		*rule_at(row, reg) = (struct lw_cfi_rule){ kind, value, NULL };
+		row->regs[reg] = (struct lw_cfi_rule){ kind, value, NULL };
+}
+
+static void restore_rule(struct lw_cfi_row *row, uint64_t reg, const struct lw_cfi_row *initial)
+{
+	if (reg < LW_NR_REGS)
+		row->regs[reg] = initial->regs[reg];
+}
+
+/* A factored offset; what overflows is damage, but not ours to trap on. */
+static int64_t scale(uint64_t factored, int64_t factor)
+{
+	return (int64_t)(factored * (uint64_t)factor);
 }
 
 static void set_expression(struct lw_cfi_row *row, struct reader *r, enum lw_cfi_rule_kind kind)
@@ -337,11 +356,11 @@ static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
 		return true;
 	case 0x05: /* offset_extended */
 		reg = read_uleb(r);
-		set_rule(row, reg, LW_CFI_OFFSET, (int64_t)read_uleb(r) * factor);
+		set_rule(row, reg, LW_CFI_OFFSET, scale(read_uleb(r), factor));
 		return true;
 	case 0x06: /* restore_extended */
 		reg = read_uleb(r);
-		*rule_at(row, reg) = *rule_at(&m->initial, reg);
+		restore_rule(row, reg, &m->initial);
 		return true;
 	case 0x07: /* undefined */
 		set_rule(row, read_uleb(r), LW_CFI_UNDEFINED, 0);
@@ -381,22 +400,22 @@ static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
 		return true;
 	case 0x11: /* offset_extended_sf */
 		reg = read_uleb(r);
-		set_rule(row, reg, LW_CFI_OFFSET, read_sleb(r) * factor);
+		set_rule(row, reg, LW_CFI_OFFSET, scale((uint64_t)read_sleb(r), factor));
 		return true;
 	case 0x12: /* def_cfa_sf */
 		reg = read_uleb(r);
-		set_cfa(row, reg, read_sleb(r) * factor);
+		set_cfa(row, reg, scale((uint64_t)read_sleb(r), factor));
 		return true;
 	case 0x13: /* def_cfa_offset_sf */
-		row->cfa_offset = read_sleb(r) * factor;
+		row->cfa_offset = scale((uint64_t)read_sleb(r), factor);
 		return !row->cfa_is_expression;
 	case 0x14: /* val_offset */
 		reg = read_uleb(r);
-		set_rule(row, reg, LW_CFI_VAL_OFFSET, (int64_t)read_uleb(r) * factor);
+		set_rule(row, reg, LW_CFI_VAL_OFFSET, scale(read_uleb(r), factor));
 		return true;
 	case 0x15: /* val_offset_sf */
 		reg = read_uleb(r);
-		set_rule(row, reg, LW_CFI_VAL_OFFSET, read_sleb(r) * factor);
+		set_rule(row, reg, LW_CFI_VAL_OFFSET, scale((uint64_t)read_sleb(r), factor));
 		return true;
 	case 0x16: /* val_expression */
 		set_expression(row, r, LW_CFI_VAL_EXPRESSION);
@@ -406,7 +425,7 @@ static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
 		return true;
 	case 0x2f: /* GNU_negative_offset_extended */
 		reg = read_uleb(r);
-		set_rule(row, reg, LW_CFI_OFFSET, -(int64_t)read_uleb(r) * factor);
+		set_rule(row, reg, LW_CFI_OFFSET, scale(-read_uleb(r), factor));
 		return true;
 	default:
 		return false;
@@ -422,11 +441,11 @@ static bool run(struct machine *m, struct reader *r)
 		uint64_t advance;
 
 		if (op >> 6 == 2) {
-			set_rule(m->row, low, LW_CFI_OFFSET, (int64_t)read_uleb(r) * m->cie->data_align);
+			set_rule(m->row, low, LW_CFI_OFFSET, scale(read_uleb(r), m->cie->data_align));
 			continue;
 		}
 		if (op >> 6 == 3) {
-			*rule_at(m->row, low) = *rule_at(&m->initial, low);
+			restore_rule(m->row, low, &m->initial);
 			continue;
 		}
 		if (op >> 6 == 1)
@@ -450,13 +469,15 @@ bool lw_cfi_function(uintptr_t pc, uintptr_t *start, uintptr_t *end)
 {
 	struct dl_find_object object;
 	struct reader instructions;
+	struct range module;
 	const uint8_t *fde;
 	struct cie cie;
 
 	if (_dl_find_object((void *)pc, &object))
 		return false;
-	fde = find_fde(&object, pc);
-	return fde && parse_fde(fde, &cie, &instructions, start, end) && pc >= *start && pc < *end;
+	module = (struct range){ object.dlfo_map_start, object.dlfo_map_end };
+	fde = find_fde(object.dlfo_eh_frame, &module, pc);
+	return fde && parse_fde(fde, &module, &cie, &instructions, start, end) && pc >= *start && pc < *end;
 }
 
 bool lw_cfi_find(uintptr_t pc, struct lw_cfi_row *row)
@@ -465,13 +486,16 @@ bool lw_cfi_find(uintptr_t pc, struct lw_cfi_row *row)
 	struct reader fde_instructions, cie_instructions;
 	struct machine m;
 	struct cie cie;
+	struct range module;
 	const uint8_t *fde;
 	uintptr_t start, end;
 
 	if (_dl_find_object((void *)pc, &object))
 		return false;
-	fde = find_fde(&object, pc);
-	if (!fde || !parse_fde(fde, &cie, &fde_instructions, &start, &end) || pc < start || pc >= end)
+	module = (struct range){ object.dlfo_map_start, object.dlfo_map_end };
+	fde = find_fde(object.dlfo_eh_frame, &module, pc);
+	if (!fde || !parse_fde(fde, &module, &cie, &fde_instructions, &start, &end) || pc < start ||
+			pc >= end)
 		return false;
 	memset(row, 0, sizeof(*row));
 	row->is_signal_frame = cie.is_signal_frame;

@@ -3,8 +3,8 @@
  * cfi.h - the .eh_frame row of a PC: how to find the caller's frame from there.
  *
  * Two forms of the same row. `struct lw_cfi_row` is complete and is what the full evaluator steps
- * with. A packed rule is 32 bits and says what 99.9 % of compiled code needs: CFA = rsp or rbp plus
- * a constant, return address below it, rbp perhaps saved. lw_cfi_pack() gives LW_RULE_SLOW where 32
+ * with. A packed rule is 24 bits and says what 99.9 % of compiled code needs: CFA = rsp or rbp plus
+ * a constant, return address below it, rbp perhaps saved. lw_cfi_pack() gives LW_RULE_SLOW where 24
  * bits do not tell it all, and the unwinder then uses the full evaluator for that stack.
  *
  * Source: System V ABI AMD64 section 3.7 and figure 3.36 (DWARF register numbers), DWARF 4 section
@@ -61,7 +61,13 @@ enum lw_rule_type {
 	LW_RULE_SLOW,	  /* needs the full evaluator */
 };
 
-enum { LW_RULE_TYPE_BITS = 3, LW_RULE_CFA_BITS = 14, LW_RULE_FP_BITS = 14 };
+/* rbp is saved among the first few words of a frame, so its place needs few bits */
+enum {
+	LW_RULE_TYPE_BITS = 3,
+	LW_RULE_CFA_BITS = 14,
+	LW_RULE_FP_BITS = 7,
+	LW_RULE_BITS = LW_RULE_TYPE_BITS + LW_RULE_CFA_BITS + LW_RULE_FP_BITS,
+};
 
 /* type | cfa << 3 | fp << 17: rbp of the caller is at CFA - 8 * fp, 0: rbp is unchanged. */
 LW_INLINE enum lw_rule_type lw_rule_type(uint32_t rule)

@@ -350,7 +350,8 @@ bool lw_cfi_step(uint64_t regs[LW_NR_REGS], bool *is_exact, lw_cfi_read_fn *read
 	struct lw_cfi_row row;
 	uintptr_t pc = regs[LW_REG_PC];
 
-	if (!lw_cfi_find(*is_exact ? pc : pc - 1, &row) && !lw_cfi_find(pc, &row))
+	/* as in lw_cfi_pack(): what only begins at a return address did not make the call */
+	if (!lw_cfi_find(*is_exact ? pc : pc - 1, &row) && (!lw_cfi_find(pc, &row) || !row.is_signal_frame))
 		return false;
 	if (row.return_register != LW_REG_PC || row.regs[LW_REG_PC].kind == LW_CFI_UNDEFINED ||
 			row.regs[LW_REG_PC].kind == LW_CFI_SAME)

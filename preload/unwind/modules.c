@@ -117,7 +117,7 @@ static uint16_t add_locked(const struct lw_module *found, const char *path, size
 
 		if (!is_same_file(module, found) || !has_path(module, path, path_bytes))
 			continue;
-		if (module->is_unloaded) {
+		if (lw_load(&module->is_unloaded)) {
 			lw_store(&module->is_unloaded, 0);
 			has_revived = 1;
 		}

@@ -55,6 +55,14 @@ LW_COLD void lw_stack_enter(struct lw_thread *thread, uintptr_t sp)
 	thread->stack_hi = page + page_bytes;
 }
 
+LW_COLD bool lw_stack_switch(struct lw_thread *thread, uintptr_t sp)
+{
+	if (!lw_sys_is_readable(sp & ~(uintptr_t)7))
+		return false;
+	lw_stack_enter(thread, sp);
+	return true;
+}
+
 LW_COLD bool lw_stack_extend(struct lw_thread *thread, uintptr_t address)
 {
 	uintptr_t end = (address + 8 + page_bytes - 1) & ~(page_bytes - 1);

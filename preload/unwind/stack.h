@@ -17,12 +17,16 @@
 /* Makes the interval hold sp, with what lies above it as far as is known for nothing. */
 void lw_stack_enter(struct lw_thread *thread, uintptr_t sp);
 
+/* The same for a stack pointer that was read from memory, and may be anything. False: nothing is there. */
+bool lw_stack_switch(struct lw_thread *thread, uintptr_t sp);
+
 /* Tries to stretch the interval upward so that it holds the word at address. */
 bool lw_stack_extend(struct lw_thread *thread, uintptr_t address);
 
+/* address: a multiple of 8, as both ends are, so that no sum can overflow. */
 LW_INLINE bool lw_stack_holds(struct lw_thread *thread, uintptr_t address)
 {
-	return LW_LIKELY(address >= thread->stack_lo && address + 8 <= thread->stack_hi) ||
+	return LW_LIKELY(address >= thread->stack_lo && address < thread->stack_hi) ||
 	       lw_stack_extend(thread, address);
 }
 

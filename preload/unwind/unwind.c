@@ -71,8 +71,9 @@ static LW_COLD bool step_signal(struct walk *walk)
 	walk->stack->is_repeatable = false;
 	if (!read_word(walk, at.pc, &pc) || !read_word(walk, at.sp, &sp) || !read_word(walk, at.fp, &fp))
 		return false;
-	if (sp < walk->thread->stack_lo || sp > walk->thread->stack_hi)
-		lw_stack_enter(walk->thread, sp); /* back from a sigaltstack */
+	if ((sp < walk->thread->stack_lo || sp > walk->thread->stack_hi) &&
+			!lw_stack_switch(walk->thread, sp)) /* back from a sigaltstack */
+		return false;
 	*walk = (struct walk){ walk->thread, walk->stack, walk->base, sp, pc, { fp, 0 }, true };
 	return true;
 }
@@ -162,9 +163,7 @@ static LW_COLD void walk_slowly(struct walk *walk, const struct lw_frame *frame,
 			stack->is_truncated = true;
 			return;
 		}
-		if (is_exact)
-			lw_stack_enter(walk->thread, regs[LW_REG_SP]);
-		else if (regs[LW_REG_SP] <= sp)
+		if (is_exact ? !lw_stack_switch(walk->thread, regs[LW_REG_SP]) : regs[LW_REG_SP] <= sp)
 			return;
 	}
 }

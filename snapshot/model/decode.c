@@ -156,6 +156,39 @@ static bool take_count(struct model *model, const void *record, uint64_t bytes)
 	return true;
 }
 
+/* Samples in order of time; the process had no more moments than the region has room for. */
+static bool take_history(struct model *model, const void *record, uint64_t bytes)
+{
+	struct lw_wire_history history;
+	struct model_history *past;
+	struct model_site *to;
+	uint64_t nr_bytes;
+
+	if (bytes < sizeof(history))
+		return false;
+	memcpy(&history, record, sizeof(history));
+	nr_bytes = (uint64_t)history.nr_samples * sizeof(past->samples[0]);
+	if (history.nr_samples > LW_HISTORY_SAMPLES || nr_bytes > bytes - sizeof(history))
+		return false;
+	past = alloc_array(1, sizeof(*past) + nr_bytes);
+	*past = (struct model_history){.nr_samples = history.nr_samples,
+		.exit_began_ms = history.exit_began_ms,
+		.held_bytes = history.held_bytes,
+		.held_blocks = history.held_blocks};
+	memcpy(past->samples, (const char *)record + sizeof(history), nr_bytes);
+	for (uint32_t i = 1; i < past->nr_samples; i++)
+		if (past->samples[i].ms < past->samples[i - 1].ms)
+			past->nr_samples = 0;
+	to = past->nr_samples == history.nr_samples ? model_intern_site(model, history.site) : NULL;
+	if (!to) {
+		free(past);
+		return false;
+	}
+	free(to->history);
+	to->history = past;
+	return true;
+}
+
 static bool take_event(struct model *model, const void *record, uint64_t bytes)
 {
 	struct lw_wire_event event;
@@ -229,6 +262,7 @@ static bool (*const takers[LW_WIRE_NR_TYPES])(struct model *, const void *, uint
 	[LW_WIRE_EVENT] = take_event,
 	[LW_WIRE_TOTALS] = take_totals,
 	[LW_WIRE_BYE] = take_bye,
+	[LW_WIRE_HISTORY] = take_history,
 	[LW_WIRE_MARK] = take_mark,
 };
 

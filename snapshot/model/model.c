@@ -71,6 +71,7 @@ void model_free(struct model *model)
 	for (size_t i = 0; i < model->nr_sites; i++) {
 		free(model->sites[i].hint_file);
 		free(model->sites[i].pcs);
+		free(model->sites[i].history);
 	}
 	free(model->sites);
 	free(model->index);
@@ -238,8 +239,54 @@ static void count_live(struct model_site *site)
 	site->live_bytes = blocks > 0 && bytes > 0 ? (uint64_t)bytes : 0;
 }
 
+/* One place's past is the sum of its sites': the samples of a process are of the same moments. */
+static void merge_history(struct model_site *to, const struct model_site *from)
+{
+	struct model_history *sum = to->history, *more = from->history;
+	uint32_t nr = more ? more->nr_samples : 0;
+	size_t bytes = sizeof(*more) + nr * sizeof(more->samples[0]);
+
+	if (!more)
+		return;
+	if (!sum) {
+		to->history = alloc_array(1, bytes);
+		memcpy(to->history, more, bytes);
+		return;
+	}
+	for (uint32_t i = 0, j = 0; i < sum->nr_samples && j < nr; i++) {
+		while (j < nr && more->samples[j].ms < sum->samples[i].ms)
+			j++;
+		if (j < nr && more->samples[j].ms == sum->samples[i].ms)
+			sum->samples[i].bytes += more->samples[j].bytes;
+	}
+	sum->held_bytes += more->held_bytes;
+	sum->held_blocks += more->held_blocks;
+}
+
+/* Before the live counts are added: a side without a history has always held what it holds. */
+static void merge_past(struct model_site *to, const struct model_site *from)
+{
+	uint64_t to_bytes = to->live_bytes, to_blocks = to->live_blocks;
+	bool was_steady = !to->history;
+	struct model_history *sum;
+
+	merge_history(to, from);
+	sum = to->history;
+	if (!sum || (!was_steady && from->history))
+		return;
+	if (!was_steady) {
+		to_bytes = from->live_bytes;
+		to_blocks = from->live_blocks;
+	}
+	for (uint32_t i = 0; i < sum->nr_samples; i++)
+		sum->samples[i].bytes += to_bytes;
+	sum->held_bytes += to_bytes;
+	sum->held_blocks += to_blocks;
+}
+
 static void merge_into(struct model_site *to, const struct model_site *from)
 {
+	merge_past(to, from);
 	to->live_bytes += from->live_bytes;
 	to->live_blocks += from->live_blocks;
 	to->count.alloc_bytes += from->count.alloc_bytes;

@@ -26,6 +26,14 @@ enum {
 };
 #define MODEL_NO_SITE UINT32_MAX
 
+/* The past of a site, as its HISTORY record told it. */
+struct model_history {
+	uint32_t nr_samples;
+	uint64_t exit_began_ms; /* 0: exit has not begun, or not noted */
+	uint64_t held_bytes, held_blocks; /* when exit began */
+	struct lw_wire_sample samples[];  /* in order of time */
+};
+
 struct model_module {
 	bool is_known, is_unloaded;
 	uint8_t build_id_bytes;
@@ -46,6 +54,7 @@ struct model_site {
 	char *hint_file;   /* NULL: no hint */
 	uint64_t *pcs;	   /* innermost first */
 	uint16_t *modules; /* in the same allocation as pcs */
+	struct model_history *history; /* NULL: none, it has always held the same */
 	struct lw_count count;
 	uint64_t live_bytes, live_blocks; /* by model_finish(); of all that were merged */
 };

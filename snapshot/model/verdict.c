@@ -53,6 +53,15 @@ bool verdict_is_leak(enum verdict verdict)
 	return verdicts[verdict].is_leak;
 }
 
+enum verdict verdict_with_growth(enum verdict verdict, enum growth_kind kind, bool is_held)
+{
+	if (verdict != VERDICT_UNFREED && verdict != VERDICT_REACHABLE)
+		return verdict;
+	if (is_held)
+		return VERDICT_HELD;
+	return kind == GROWTH_GROWING ? VERDICT_GROWING : kind == GROWTH_BOUNDED ? VERDICT_BOUNDED : verdict;
+}
+
 static const struct {
 	const char *beginning; /* of the file's name */
 	enum verdict_owner owner;

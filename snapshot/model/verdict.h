@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "snapshot/model/growth.h"
+
 enum verdict {
 	VERDICT_LOST,
 	VERDICT_INDIRECT,
@@ -27,6 +29,9 @@ const char *verdict_name(enum verdict verdict);	   /* as in JSON */
 const char *verdict_heading(enum verdict verdict); /* as a heading of the text report */
 int verdict_rank(enum verdict verdict);		   /* 0 is worst */
 bool verdict_is_leak(enum verdict verdict);	   /* counted in the summary */
+
+/* With what the site's past says: memory that nothing points to, or that is not its own, stays so. */
+enum verdict verdict_with_growth(enum verdict verdict, enum growth_kind kind, bool is_held);
 
 /* Whose code a module is, told by the name of its file. */
 enum verdict_owner {

@@ -68,8 +68,8 @@ static void add(struct group *group, const struct report_site *judged)
 	if (!group->first)
 		*group = (struct group){
 			.first = judged, .first_ms = UINT32_MAX, .oldest_ms = UINT32_MAX};
-	group->live.bytes += site->live_bytes;
-	group->live.blocks += site->live_blocks;
+	group->live.bytes += judged->bytes;
+	group->live.blocks += judged->blocks;
 	group->live.nr_sites++;
 	group->alloc_bytes += site->count.alloc_bytes;
 	group->alloc_blocks += site->count.alloc_blocks;

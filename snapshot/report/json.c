@@ -16,6 +16,7 @@
 
 #include "snapshot/alloc.h"
 #include "snapshot/model/libc_names.h"
+#include "snapshot/report/trend_text.h"
 
 /* The frames of one pc, as shared values. */
 struct cached {
@@ -190,6 +191,45 @@ static void set_hint(json_t *out, const char *key, const struct model_site *site
 	json_object_set_new(out, key, hint);
 }
 
+/* Seconds after the start, and bytes. */
+static json_t *make_history(const struct trend *trend)
+{
+	json_t *out = json_array();
+
+	for (size_t i = 0; i < trend->nr_points; i++)
+		json_array_append_new(
+			out, json_pack("[f,I]", trend->points[i].s, (json_int_t)trend->points[i].bytes));
+	return out;
+}
+
+static void set_trend(struct writer *w, json_t *out, const struct report_site *judged)
+{
+	const struct trend *trend = judged->trend;
+	char text[TREND_TEXT_BYTES];
+
+	if (!trend)
+		return;
+	if (trend->held_blocks) {
+		json_object_set_new(out, "held_bytes", integer(trend->held_bytes));
+		json_object_set_new(out, "held_blocks", integer(trend->held_blocks));
+	}
+	if (trend->growth.kind == GROWTH_STEADY)
+		return;
+	if (!judged->reason)
+		json_object_set_new(out, "reason",
+			string(trend_text(text, trend,
+				(double)w->report->model->hello.seconds_ns / 1e9)));
+	json_object_set_new(out, "slope_bytes_per_s", json_real(trend->growth.bytes_per_s));
+	json_object_set_new(out, "trend_p", json_real(trend->growth.p));
+	json_object_set_new(out,
+		trend->growth.kind == GROWTH_GROWING ? "growing_since_s" : "flat_since_s",
+		json_real(trend->growth.since_s));
+	if (trend->growth.kind == GROWTH_GROWING && w->report->left_bytes)
+		json_object_set_new(out, "memory_lasts_s",
+			json_real((double)w->report->left_bytes / trend->growth.bytes_per_s));
+	json_object_set_new(out, "history", make_history(trend));
+}
+
 static json_t *make_site(struct writer *w, const struct report_site *judged)
 {
 	const struct model_site *site = judged->site;
@@ -201,8 +241,9 @@ static json_t *make_site(struct writer *w, const struct report_site *judged)
 	json_object_set_new(out, "verdict", string(verdict_name(judged->verdict)));
 	if (judged->reason)
 		json_object_set_new(out, "reason", string(judged->reason));
-	json_object_set_new(out, "bytes", integer(site->live_bytes));
-	json_object_set_new(out, "blocks", integer(site->live_blocks));
+	json_object_set_new(out, "bytes", integer(judged->bytes));
+	json_object_set_new(out, "blocks", integer(judged->blocks));
+	set_trend(w, out, judged);
 	json_object_set_new(out, "total_bytes", integer(site->count.alloc_bytes));
 	json_object_set_new(out, "total_blocks", integer(site->count.alloc_blocks));
 	if (site->oldest_ms != UINT32_MAX)
@@ -228,7 +269,7 @@ static json_t *make_sites(struct writer *w)
 	for (size_t i = 0; i < w->report->nr_sites; i++) {
 		const struct report_site *judged = &w->report->sites[i];
 
-		if (!judged->rule && judged->site->live_bytes >= w->report->options->min_bytes)
+		if (!judged->rule && judged->bytes >= w->report->options->min_bytes)
 			json_array_append_new(out, make_site(w, judged));
 	}
 	return out;
@@ -316,6 +357,8 @@ static json_t *make_summary(const struct report *report)
 	json_object_set_new(out, "inherited_blocks", integer(totals->inherited_blocks));
 	json_object_set_new(out, "leaked_bytes", integer(report->leaked.bytes));
 	json_object_set_new(out, "leaked_blocks", integer(report->leaked.blocks));
+	json_object_set_new(out, "held_bytes", integer(report->held.bytes));
+	json_object_set_new(out, "held_blocks", integer(report->held.blocks));
 	json_object_set_new(out, "runtime_bytes", integer(report->runtime.bytes));
 	json_object_set_new(out, "runtime_blocks", integer(report->runtime.blocks));
 	json_object_set_new(out, "suppressed_bytes", integer(report->suppressed.bytes));

@@ -128,39 +128,77 @@ static void judge_site(
 				 ? "the program, which asked to ignore it"
 				 : verdict_runtime(&names, &judged->through);
 	judged->verdict = judged->reason ? VERDICT_RUNTIME : VERDICT_UNFREED;
+	if (judged->trend)
+		judged->verdict = verdict_with_growth(
+			judged->verdict, judged->trend->growth.kind, judged->trend->is_held);
 	if (verdict_is_leak(judged->verdict))
 		judged->rule = rule_for(report, stack);
 	free(frames);
 }
 
-static void add_sum(struct report_sum *sum, const struct model_site *site)
+static void add_sum(struct report_sum *sum, const struct report_site *judged)
 {
-	sum->bytes += site->live_bytes;
-	sum->blocks += site->live_blocks;
+	sum->bytes += judged->bytes;
+	sum->blocks += judged->blocks;
 	sum->nr_sites++;
 }
 
-static void add_to_rule(struct suppress_rule *rule, const struct model_site *site)
+static void add_to_rule(struct suppress_rule *rule, const struct report_site *judged)
 {
 	rule->nr_sites++;
-	rule->nr_blocks += site->live_blocks;
-	rule->nr_bytes += site->live_bytes;
+	rule->nr_blocks += judged->blocks;
+	rule->nr_bytes += judged->bytes;
 }
 
 static void count_site(struct report *report, const struct report_site *judged)
 {
-	const struct model_site *site = judged->site;
+	bool is_held = judged->verdict == VERDICT_HELD;
 
-	add_sum(&report->live, site);
+	if (!is_held)
+		add_sum(&report->live, judged);
 	if (judged->rule) {
-		add_sum(&report->suppressed, site);
-		add_to_rule(judged->rule, site);
+		add_sum(&report->suppressed, judged);
+		add_to_rule(judged->rule, judged);
 	} else if (!verdict_is_leak(judged->verdict)) {
-		add_sum(&report->runtime, site);
+		add_sum(&report->runtime, judged);
 	} else {
-		add_sum(&report->leaked, site);
+		add_sum(is_held ? &report->held : &report->leaked, judged);
 		report->nr_leak_sites++;
 	}
+}
+
+/* What the site's past says, if it says anything. */
+static struct trend *trend_of(const struct report *report, const struct model_site *site)
+{
+	struct trend found;
+	struct trend *kept;
+
+	trend_judge(report->model, site, !strcmp(report->state, "killed"), &found);
+	if (found.growth.kind == GROWTH_STEADY && !found.held_blocks)
+		return NULL;
+	kept = alloc_array(1, sizeof(*kept));
+	*kept = found;
+	return kept;
+}
+
+/* A site that holds blocks, or has held them until exit and grown; false: nobody wants to see it. */
+static bool look_at(const struct report *report, size_t index, struct report_site *judged)
+{
+	const struct model_site *site = &report->model->sites[index];
+	struct trend *trend;
+
+	if (site->merged != index || (!site->live_blocks && !site->history))
+		return false;
+	trend = trend_of(report, site);
+	if (!site->live_blocks && !(trend && trend->is_held)) {
+		free(trend);
+		return false;
+	}
+	*judged = (struct report_site){.site = site,
+		.trend = trend,
+		.bytes = site->live_blocks ? site->live_bytes : trend->held_bytes,
+		.blocks = site->live_blocks ? site->live_blocks : trend->held_blocks};
+	return true;
 }
 
 /* Worst verdict first, then by bytes, then by blocks; the id makes the order the same every time.
@@ -173,10 +211,10 @@ static int compare_sites(const void *left, const void *right)
 
 	if (rank_a != rank_b)
 		return rank_a - rank_b;
-	if (a->site->live_bytes != b->site->live_bytes)
-		return a->site->live_bytes < b->site->live_bytes ? 1 : -1;
-	if (a->site->live_blocks != b->site->live_blocks)
-		return a->site->live_blocks < b->site->live_blocks ? 1 : -1;
+	if (a->bytes != b->bytes)
+		return a->bytes < b->bytes ? 1 : -1;
+	if (a->blocks != b->blocks)
+		return a->blocks < b->blocks ? 1 : -1;
 	return a->site->id < b->site->id ? -1 : a->site->id > b->site->id;
 }
 
@@ -235,17 +273,20 @@ void report_judge(struct report *report)
 	for (size_t i = 0; i < model->nr_events; i++)
 		pairs_check(report, &model->events[i], &stack);
 	for (size_t i = 0; i < model->nr_sites; i++) {
-		struct report_site *judged;
+		struct report_site judged;
 
-		if (!model_is_held(model, i))
+		if (!look_at(report, i, &judged))
 			continue;
+		report_stack(report, judged.site, &stack);
+		judge_site(report, &stack, &judged);
+		if (!judged.site->live_blocks && judged.verdict != VERDICT_HELD) {
+			free(judged.trend); /* the C library's own, and gone */
+			continue;
+		}
+		count_site(report, &judged);
 		report->sites = alloc_grow(
 			report->sites, report->nr_sites, &max_sites, sizeof(*report->sites));
-		judged = &report->sites[report->nr_sites++];
-		*judged = (struct report_site){.site = &model->sites[i]};
-		report_stack(report, judged->site, &stack);
-		judge_site(report, &stack, judged);
-		count_site(report, judged);
+		report->sites[report->nr_sites++] = judged;
 	}
 	free(stack.frames);
 	if (report->nr_sites)
@@ -278,6 +319,8 @@ bool report_has_news(const struct report *report)
 
 void report_fini(struct report *report)
 {
+	for (size_t i = 0; i < report->nr_sites; i++)
+		free(report->sites[i].trend);
 	free(report->sites);
 	report->sites = NULL;
 }

@@ -12,6 +12,7 @@
 
 #include "preload/share/options.h"
 #include "snapshot/model/model.h"
+#include "snapshot/model/trend.h"
 #include "snapshot/model/verdict.h"
 #include "snapshot/symbols/suppress.h"
 #include "snapshot/symbols/symbols.h"
@@ -35,6 +36,8 @@ struct report_stack {
 
 struct report_site {
 	const struct model_site *site;
+	uint64_t bytes, blocks; /* live; of a held site: when exit began */
+	struct trend *trend;	/* NULL: steady; freed by report_fini() */
 	enum verdict verdict;
 	const char *reason;	    /* runtime: who keeps it; else NULL */
 	const char *through;	    /* libc function that allocated for its caller; NULL none */
@@ -54,11 +57,13 @@ struct report {
 	int signal;	     /* that killed it; 0 unknown */
 	const char *missing; /* the records are not whole: what is missing; NULL nothing */
 	uint64_t began_ns;   /* CLOCK_MONOTONIC, when this program began to work */
+	uint64_t left_bytes; /* of memory, for whoever grows; 0 unknown */
 
-	struct report_site *sites; /* those that hold blocks: leaks worst first, then runtime, then
+	struct report_site *sites; /* those that hold blocks, or held them until exit: leaks worst first, then runtime, then
 				      suppressed */
 	size_t nr_sites, nr_leak_sites; /* the first nr_leak_sites count as leaks */
 	struct report_sum live, leaked, runtime, suppressed;
+	struct report_sum held; /* freed by exit: in no other sum, but among the leak sites */
 	uint64_t total_allocs, total_bytes, total_frees, nr_alloc_sites;
 	uint64_t nr_dropped, nr_mismatches, nr_errors, peak_bytes;
 	enum verdict_owner owners[LW_MAX_MODULES];

@@ -19,6 +19,7 @@
 #include "snapshot/report/format.h"
 #include "snapshot/report/group.h"
 #include "snapshot/report/text_stack.h"
+#include "snapshot/report/trend_text.h"
 
 enum { NAME_BYTES = 1024, LINE_BYTES = 4096, MAX_DROPS = 16 };
 
@@ -81,13 +82,16 @@ static void write_conclusion(const struct text_writer *w)
 		text_paint(w, report->nr_leak_sites ? TEXT_RED : TEXT_GREEN),
 		format_text(name, sizeof(name), program_name(report->model)),
 		report->model->hello.pid);
-	if (report->nr_leak_sites)
+	if (report->leaked.nr_sites)
 		fprintf(w->out, "%s %s in %s, from %s", verb,
 			format_bytes(bytes, report->leaked.bytes),
 			format_count(blocks, report->leaked.blocks, "block"),
-			format_count(sites, w->nr_leaks, "site"));
+			format_count(sites, w->nr_leaks - w->nr_held, "site"));
 	else
 		fputs(is_live || is_killed ? "holds no memory" : "leaked nothing", w->out);
+	if (w->nr_held)
+		fprintf(w->out, "; %s grew and %s freed only by exit",
+			format_count(sites, w->nr_held, "site"), w->nr_held > 1 ? "were" : "was");
 	if (nr_wrong)
 		fprintf(w->out, "; %s", format_count(wrong, nr_wrong, "wrong release"));
 	fprintf(w->out, "%s\n", text_paint(w, TEXT_PLAIN));
@@ -139,6 +143,23 @@ static void write_origin(const struct text_writer *w, const struct group *group)
 			judged->site->hint_line);
 }
 
+/* Why it grows, what that means for the machine, and how it looks. */
+static void write_trend(const struct text_writer *w, const struct report_site *judged)
+{
+	const struct trend *trend = judged->trend;
+	char text[TREND_TEXT_BYTES], bars[SPARKLINE_BYTES];
+
+	if (!trend || judged->reason || trend->growth.kind == GROWTH_STEADY)
+		return;
+	fprintf(w->out, "  %s: %s", verdict_name(judged->verdict),
+		trend_text(text, trend, (double)w->report->model->hello.seconds_ns / 1e9));
+	if (w->report->left_bytes && *trend_outlook(text, &trend->growth, w->report->left_bytes))
+		fprintf(w->out, "; at this rate %s", text);
+	fprintf(w->out, "\n  %s|%s|%s\n", text_paint(w, TEXT_DIM),
+		trend_sparkline(bars, trend->points, trend->nr_points, trend_is_utf8()),
+		text_paint(w, TEXT_PLAIN));
+}
+
 static void write_group(struct text_writer *w, const struct group *group)
 {
 	const struct report_site *judged = group->first;
@@ -151,7 +172,7 @@ static void write_group(struct text_writer *w, const struct group *group)
 		text_paint(w, judged->reason ? TEXT_DIM : TEXT_YELLOW),
 		verdict_heading(judged->verdict), format_bytes(bytes, group->live.bytes),
 		format_count(blocks, group->live.blocks, "block"), text_paint(w, TEXT_PLAIN));
-	if (!judged->reason && w->nr_leaks > 1 && percent >= 1)
+	if (!judged->reason && judged->verdict != VERDICT_HELD && w->nr_leaks > 1 && percent >= 1)
 		fprintf(w->out, ", %.0f%% of all", percent);
 	fputc('\n', w->out);
 	write_origin(w, group);
@@ -159,12 +180,13 @@ static void write_group(struct text_writer *w, const struct group *group)
 		fprintf(w->out, ", of %s (%s) ever allocated here",
 			format_count(blocks, group->alloc_blocks, "block"),
 			format_size(bytes, group->alloc_bytes));
-	else if (group->live.blocks > 1)
+	else if (group->live.blocks > 1 && judged->verdict != VERDICT_HELD)
 		fputs(", none was ever freed", w->out);
 	write_age(w, group);
 	if (judged->reason)
 		fprintf(w->out, "; kept by %s", judged->reason);
 	fputc('\n', w->out);
+	write_trend(w, judged);
 	text_stack(w, judged->site);
 }
 
@@ -455,6 +477,8 @@ void report_text(struct report *report, FILE *out, bool has_color)
 	struct text_writer w = {.report = report, .out = out, .has_color = has_color};
 	struct group *leaks = group_sites(report, 0, report->nr_leak_sites, &w.nr_leaks);
 
+	for (size_t i = 0; i < w.nr_leaks; i++)
+		w.nr_held += leaks[i].first->verdict == VERDICT_HELD;
 	write_conclusion(&w);
 	write_leaks(&w, leaks);
 	if (report->options->runtime)

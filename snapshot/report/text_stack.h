@@ -22,6 +22,7 @@ struct text_writer {
 	FILE *out;
 	bool has_color;
 	size_t nr_leaks;	   /* entries, sites that look the same put together */
+	size_t nr_held;		   /* of them: freed by exit */
 	struct report_stack stack; /* used again for each site; the caller frees its frames */
 };
 

@@ -61,8 +61,8 @@ static bool is_gone(const struct lw_region_header *region)
 
 	if (kill(region->pid, 0) < 0 && errno == ESRCH)
 		return true;
-	return region->start_ticks && lw_region_proc_stat(region->pid, &start_ticks, &ppid) &&
-	       start_ticks != region->start_ticks;
+	return lw_region_proc_stat(region->pid, &start_ticks, &ppid) &&
+	       lw_region_is_reused(region->start_ticks, start_ticks);
 }
 
 bool source_boxfile(int fd, const char *name, lw_emit_sink_fn *sink, void *context, bool *gone,

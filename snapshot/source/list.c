@@ -36,7 +36,7 @@ static bool is_process_gone(const struct lw_region_header *region)
 
 	if (!lw_region_proc_stat(region->pid, &start_ticks, &ppid))
 		return true;
-	return region->start_ticks && region->start_ticks != start_ticks;
+	return lw_region_is_reused(region->start_ticks, start_ticks);
 }
 
 static bool show(int shmid, source_process_fn *found, void *context)

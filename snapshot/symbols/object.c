@@ -34,9 +34,12 @@ static int find_debuginfo(Dwfl_Module *module, void **userdata, const char *name
 	const char *file_name, const char *link, GElf_Word link_crc, char **debug_name)
 {
 	const struct object *object = *userdata;
-	int fd = dwfl_standard_find_debuginfo(
-		module, userdata, name, base, file_name, link, link_crc, debug_name);
+	int fd;
 
+	if (object && object->search->skips_debug && object->search->skips_debug(object->path))
+		return -1;
+	fd = dwfl_standard_find_debuginfo(
+		module, userdata, name, base, file_name, link, link_crc, debug_name);
 	if (fd >= 0 || !file_name || !object || !strcmp(file_name, object->path))
 		return fd;
 	free(*debug_name);

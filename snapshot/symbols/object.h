@@ -24,6 +24,7 @@ struct search {
 	const char *root; /* before all paths; "" for none */
 	char *debug_path; /* folders, as dwfl_standard_find_debuginfo wants them */
 	Dwfl_Callbacks callbacks;
+	bool (*skips_debug)(const char *path); /* NULL: none */
 };
 
 enum object_state {

@@ -57,6 +57,11 @@ struct symbols *symbols_new(const char *root_prefix)
 	return symbols;
 }
 
+void symbols_skip_debug(struct symbols *symbols, bool (*is_known)(const char *path))
+{
+	symbols->search.skips_debug = is_known;
+}
+
 void symbols_free(struct symbols *symbols)
 {
 	if (!symbols)

@@ -39,6 +39,12 @@ struct symbols *symbols_new(const char *root_prefix);
 void symbols_free(struct symbols *symbols);
 
 /*
+ * Files for which is_known(path) is true are named by their own symbols; no separate debug file is
+ * looked for. Reading libc's, which is compressed, takes longer than all the rest of a small report.
+ */
+void symbols_skip_debug(struct symbols *symbols, bool (*is_known)(const char *path));
+
+/*
  * Told again, an id means the new file from then on. No build id: any file at that path is taken.
  * A build id may be cut: what is given must be the beginning of the file's.
  */

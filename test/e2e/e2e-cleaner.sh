@@ -82,6 +82,23 @@ ok 'and rightly' has_losses
 let_go
 nothing_left 'nothing is left, though the child lives'
 
+# killed in the middle of its own report
+mkdir programs
+cat >programs/leakwatch-snapshot <<-SCRIPT
+	#!/bin/sh
+	echo "\$*" >>$work/runs
+	case "\$*" in *--state=exit*) exec sleep 3 ;; esac
+SCRIPT
+chmod +x programs/leakwatch-snapshot
+ln -s "$cleaner" programs/
+OPTIONS="programs=$work/programs" start "$victims/victim-killed" exit
+let_go
+ok 'its report has begun' within 2 grep -q state=exit runs
+kill -KILL "$pid"
+reap
+ok 'the cleaner begins another' within 2 grep -q state=killed runs
+nothing_left
+
 # text to log_path; a run that asked for nothing starts no reporter
 OPTIONS="log_path=$work/log" start "$victims/victim-killed" pause
 kill -KILL "$pid"
@@ -91,6 +108,7 @@ let_go
 nothing_left
 
 # a short shell script: one cleaner for all, nothing left, nothing said
+# shellcheck disable=SC2016 # for the shell that is run
 script='i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i + 1)); done'
 env LD_PRELOAD="$library" LEAKWATCH_OPTIONS=report=never sh -c "$script" >out 2>&1
 ok 'two hundred processes say nothing' is_empty out

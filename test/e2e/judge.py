@@ -13,6 +13,7 @@ usage: judge.py FOLDER QUESTION ARGUMENTS...
   kind KIND FUNCTION           its sites are of this kind of allocation
   reports N                    so many reports were written
   field NAME VALUE             a member of the report or its summary has this value
+  verdict VERDICT FUNCTION     all its sites have this verdict
   whole                        nothing was dropped
   mismatches N                 so many mismatched releases and errors are reported
 FOLDER holds the reports of one run. The report of a process whose parent has none in FOLDER is the
@@ -88,6 +89,8 @@ def answer(question, arguments, own, children):
         value = [r.get(arguments[0], r['summary'].get(arguments[0])) for r in own]
         print(f'{arguments[0]}: {value}')
         good = len(own) == 1 and str(value[0]) == arguments[1]
+    elif question == 'verdict':
+        good = of and all(s.verdict == arguments[0] for s in of)
     elif question == 'whole':
         good = own and not any(r['summary']['dropped'] for r in own)
     elif question == 'mismatches':

@@ -74,6 +74,7 @@ nothing_leaks() { ok 'nothing is accused' judge nothing; }
 has_sites() { ok "$2 has $1 sites" judge sites "$@"; }
 is_at() { ok "$2 at line $1" judge at "$@"; }
 has_callers() { ok "stack: $*" judge deep "$@"; }
+has_verdict() { ok "$2 is $1" judge verdict "$@"; }
 is_kind() { ok "$2 is of kind $1" judge kind "$@"; }
 has_reports() { ok "$1 reports" judge reports "$@"; }
 has_field() { ok "$1 is $2" judge field "$@"; }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz-decode.c - any bytes as a stream of records: decoded, finished, thrown away. For libFuzzer.
+ * fuzz-decode.c - any bytes as a stream of records: decoded, finished, judged, thrown away. For libFuzzer.
  *
  *	meson setup build-fuzz -Db_lundef=false && ninja -C build-fuzz test/fuzz/fuzz-decode
  *	build-fuzz/test/fuzz/fuzz-decode -max_len=65536 CORPUS      (CC=clang)
@@ -12,12 +12,14 @@
 #include <string.h>
 
 #include "snapshot/model/decode.h"
+#include "snapshot/model/trend.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nr_bytes);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nr_bytes)
 {
 	struct decode decode = {.model = model_new()};
+	struct trend trend;
 
 	while (nr_bytes >= sizeof(struct lw_wire_head)) {
 		struct lw_wire_head head, *record;
@@ -36,6 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nr_bytes)
 		nr_bytes -= head.bytes;
 	}
 	model_finish(decode.model);
+	for (size_t i = 0; i < decode.model->nr_sites; i++)
+		trend_judge(decode.model, &decode.model->sites[i], i % 2, &trend);
 	model_free(decode.model);
 	return 0;
 }

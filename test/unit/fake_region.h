@@ -153,6 +153,23 @@ static inline void fake_event(struct fake *fake, enum lw_event_what what, uint32
 		.is_ready = 1};
 }
 
+/* Sample number i of the run, in a slot of the test's choice; values are those of ids from 0 on. */
+static inline void fake_sample(struct fake *fake, uint32_t slot, uint64_t ms, uint32_t nr_sites,
+	const uint64_t *values)
+{
+	for (uint32_t site = 0; site < nr_sites; site++) {
+		uint32_t *tile = fake_at(fake, &fake->header->history, site / LW_CHUNK_SITES);
+
+		tile[slot * LW_CHUNK_SITES + site % LW_CHUNK_SITES] = lw_history_pack(values[site]);
+	}
+	fake->header->samples[slot] = (struct lw_sample){ms, nr_sites, 1};
+}
+
+static inline void fake_held(struct fake *fake, uint32_t site, uint64_t bytes, uint64_t blocks)
+{
+	*(struct lw_held *)fake_at(fake, &fake->header->held, site) = (struct lw_held){bytes, blocks};
+}
+
 static inline void fake_free(struct fake *fake)
 {
 	free(fake->header);

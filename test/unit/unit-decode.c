@@ -45,6 +45,8 @@ static struct bytes make_stream(void)
 			fake_hint(&fake, site, "a.c", i);
 	}
 	fake_event(&fake, LW_EVENT_DOUBLE_FREE, 1, 2, 1);
+	for (uint32_t slot = 0; slot < LW_HISTORY_SAMPLES; slot++)
+		fake_sample(&fake, slot, 50 * slot, 4, (uint64_t[]){0, slot, 2 * slot, 3 * slot});
 	(void)lw_emit_region(fake.header, fake.bytes, 0, keep, &stream);
 	fake_free(&fake);
 	return stream;
@@ -141,6 +143,8 @@ static const struct lie lies[] = {
 	LIE(LW_WIRE_SITE, site, nr_frames, 20),
 	LIE(LW_WIRE_SITE, site, hint_file_bytes, 60000),
 	LIE(LW_WIRE_SITE, site, kind, LW_NR_KINDS),
+	LIE(LW_WIRE_HISTORY, history, nr_samples, LW_HISTORY_SAMPLES + 1),
+	LIE(LW_WIRE_HISTORY, history, nr_samples, UINT32_MAX),
 	LIE(LW_WIRE_EVENT, event, what, 0),
 	LIE(LW_WIRE_EVENT, event, what, LW_NR_EVENT_KINDS),
 };
@@ -160,8 +164,8 @@ static void test_lies(const struct bytes *stream)
 		memcpy(copy + at + lies[i].off, &lies[i].value, lies[i].nr_bytes);
 		model = read_records(copy, stream->nr);
 		is_u64(model->nr_bad, 1, "left out: %s", lies[i].what);
-		/* a text has no number to be missed by */
-		ok(lies[i].type == LW_WIRE_TEXT || decode_missing(model), "and missed: %s",
+		/* a text has no number to be missed by, nor has a history */
+		ok(lies[i].type == LW_WIRE_TEXT || lies[i].type == LW_WIRE_HISTORY || decode_missing(model), "and missed: %s",
 			lies[i].what);
 		model_free(model);
 		free(copy);

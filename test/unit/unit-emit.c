@@ -113,11 +113,93 @@ static void test_merge(void)
 		(struct lw_count){5, 1, 0, 0};
 	*fake_count(&fake, 0, fake_site(&fake, LW_KIND_CALLOC, first, 2)) =
 		(struct lw_count){5, 1, 0, 0};
+	fake_sample(&fake, 0, 50, 5, (uint64_t[]){0, 10, 5, 5, 3});
+	fake_sample(&fake, 1, 99, 5, (uint64_t[]){0, 10, 8, 5, 4});
 	model = read_region(&fake);
+	ok(model->sites[0].history && model->sites[0].history->samples[0].bytes == 15 &&
+			model->sites[0].history->samples[1].bytes == 18,
+		"the past is the sum of both, also where one was always the same");
 	is_u64(model->sites[0].live_bytes, 30, "loaded again: one site");
 	is_u64(model->sites[1].merged, 0, "the second speaks through the first");
 	ok(model_is_held(model, 2) && model_is_held(model, 3),
 		"another build or kind is another site");
+	model_free(model);
+	fake_free(&fake);
+}
+
+/* Samples lie in any slot, and arrive in order of time; sites that always held the same have none. */
+static void test_history(void)
+{
+	static const uint64_t early[] = {9, 10, 0}, late[] = {9, 20, 0}, last[] = {9, 30, 7, 0, 0};
+	struct fake fake = make();
+	const struct model_history *past;
+	struct model *model;
+
+	fake_sample(&fake, 7, 300, 5, last);
+	fake_sample(&fake, 63, 100, 3, early);
+	fake_sample(&fake, 0, 200, 3, late);
+	fake_sample(&fake, 1, 250, 3, late);
+	fake.header->samples[1].is_kept = 0;
+	model = read_region(&fake);
+	past = site_of(model, 1)->history;
+	ok(past && past->nr_samples == 3, "three samples are kept");
+	ok(past->samples[0].ms == 100 && past->samples[1].ms == 200 && past->samples[2].ms == 300,
+		"in order of time");
+	ok(past->samples[0].bytes == 10 && past->samples[1].bytes == 20 && past->samples[2].bytes == 30,
+		"with their values");
+	is_u64(past->exit_began_ms, 0, "exit has not begun");
+	past = site_of(model, 2)->history;
+	ok(past && !past->samples[1].bytes && past->samples[2].bytes == 7,
+		"before a site was born it held nothing");
+	ok(!site_of(model, 0)->history, "one that always held the same has no past");
+	model_free(model);
+
+	fake.header->exit_began_ms = 2000;
+	fake_held(&fake, 1, 1 << 30, 12345);
+	model = read_region(&fake);
+	past = site_of(model, 1)->history;
+	is_u64(past->exit_began_ms, 2000, "exit began");
+	is_u64(past->held_bytes, 1 << 30, "bytes held then");
+	is_u64(past->held_blocks, 12345, "blocks held then");
+	model_free(model);
+	fake_free(&fake);
+}
+
+static void test_pack(void)
+{
+	static const uint64_t values[] = {0, 1, 4096, (1 << 24) - 1, 1 << 24, UINT64_C(123456789012),
+		INT64_MAX, UINT64_MAX};
+	bool is_close = true;
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		uint64_t back = lw_history_unpack(lw_history_pack(values[i]));
+
+		is_close = is_close && back <= values[i] && values[i] - back <= values[i] >> 23 &&
+			   (values[i] >> 24 || back == values[i]);
+	}
+	ok(is_close, "values in 32 bits: exact, or nearly");
+	is_u64(lw_history_unpack(UINT32_MAX), UINT64_C(0xffffff) << 40, "any 32 bits are a value");
+}
+
+static void test_hostile_history(void)
+{
+	struct fake fake = make();
+	struct model *model;
+
+	memset(fake.header->samples, 0xff, sizeof(fake.header->samples));
+	fake.header->history.off = fake.bytes - 8;
+	fake.header->held.off = UINT64_MAX - 7;
+	fake.header->exit_began_ms = UINT64_MAX;
+	ok(lw_region_check(fake.header, fake.bytes) != NULL, "tables outside are refused");
+	fake.header->history = fake.header->held = fake.header->pool;
+	fake.header->history.stride = LW_HISTORY_TILE_BYTES;
+	fake.header->history.max = 1;
+	fake.header->held.stride = 16;
+	fake.header->held.max = 1;
+	memset(fake_at(&fake, &fake.header->pool, 0), 0xff, (size_t)fake.header->pool.max * 8);
+	model = read_region(&fake);
+	ok(model->has_bye && site_of(model, 1)->history, "samples of garbage: still a whole report");
+	is_u64(model->nr_bad, 0, "and no bad record");
 	model_free(model);
 	fake_free(&fake);
 }
@@ -164,8 +246,11 @@ static void test_random(void)
 {
 	uint64_t seed = 12345;
 	int nr_reports = 0, nr_seen = 0;
+	static const uint64_t values[] = {1, 2, 3, 4, 5};
 	struct fake good = make();
 
+	for (uint32_t slot = 0; slot < LW_HISTORY_SAMPLES; slot++)
+		fake_sample(&good, slot, 50 * slot, 1 + slot % 5, values);
 	for (int round = 0; round < 300; round++) {
 		struct fake bad = {malloc(good.bytes), good.bytes};
 		struct model *model;
@@ -193,8 +278,11 @@ static void test_random(void)
 int main(void)
 {
 	test_round_trip();
+	test_history();
+	test_pack();
 	test_merge();
 	test_hostile();
+	test_hostile_history();
 	test_random();
 	return done();
 }

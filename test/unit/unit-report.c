@@ -13,6 +13,7 @@
 #include "snapshot/model/decode.h"
 #include "snapshot/report/format.h"
 #include "snapshot/report/report.h"
+#include "snapshot/report/trend_text.h"
 
 /* ---- names, in place of symbols.c ---- */
 
@@ -378,9 +379,92 @@ static void test_format(void)
 	is_str(format_text(shown, sizeof(shown), "abcdefghij"), "abcd...", "long texts are cut");
 }
 
+/* Three sites of one process: growing, freed by exit, and filled. Then the same, killed. */
+static struct fake make_grown(void)
+{
+	static const struct fake_frame first[] = {{0x200, 0}}, second[] = {{0x300, 0}}, third[] = {{0x700, 0}};
+	struct fake fake = fake_new();
+
+	fake_module(&fake, "/opt/app", 0x400000, 0);
+	fake_site(&fake, LW_KIND_MALLOC, first, 1);
+	fake_site(&fake, LW_KIND_MALLOC, second, 1);
+	fake_site(&fake, LW_KIND_MALLOC, third, 1);
+	for (uint32_t i = 0; i < 48; i++)
+		fake_sample(&fake, i, 50 + 50 * i, 4,
+			(uint64_t[]){0, UINT64_C(1024) * (i + 1), 4096 * i, 512 * (i < 20 ? i : 20)});
+	*fake_count(&fake, 0, 1) = (struct lw_count){50176, 49, 0, 0};
+	*fake_count(&fake, 0, 2) = (struct lw_count){200000, 200, 200000, 200};
+	*fake_count(&fake, 0, 3) = (struct lw_count){10240, 20, 0, 0};
+	fake.header->exit_began_ms = 2450;
+	fake_held(&fake, 1, 50176, 49);
+	fake_held(&fake, 2, 200000, 200);
+	fake_held(&fake, 3, 10240, 20);
+	return fake;
+}
+
+static void test_trends(void)
+{
+	struct fake fake = make_grown();
+	struct made made;
+	char *text;
+
+	setenv("LC_ALL", "C", 1);
+	judge(&made, &fake, "", "");
+	made.report.left_bytes = 1 << 30;
+	text = text_of(&made);
+	is_u64(made.report.nr_leak_sites, 3, "three sites to see");
+	is_u64(made.report.leaked.blocks, 69, "what exit freed is not leaked");
+	is_u64(made.report.held.blocks, 200, "but counted by itself");
+	ok(strstr(text, " leaked 59.0 KiB (60416 bytes) in 69 blocks, from 2 sites; 1 site grew and was "
+			"freed only by exit\n"),
+		"the conclusion");
+	ok(strstr(text, "\nGrowing: 49.0 KiB (50176 bytes) in 49 blocks, 83% of all\n"), "growing");
+	ok(strstr(text, "  growing: +20.0 KiB/s for 2.4 s, p < 0.000001, not levelling off; at this rate "
+			"the 1.0 GiB left run out in 14 h 33 min\n  |_"),
+		"why, and what it means");
+	ok(strstr(text, "##|\n"), "how it looks");
+	ok(strstr(text, "\nHeld: 195.3 KiB (200000 bytes) in 200 blocks\n"), "held");
+	ok(strstr(text, "; freed only after exit began"), "why");
+	ok(strstr(text, "\n  bounded: grew by 10.0 KiB until 1.0 s after the start, flat since\n"),
+		"bounded, and why");
+	ok(!strstr(text, "none was ever freed, first seen 2.4 s ago\n  held"), "held blocks were freed");
+	if (tap_nr_failed)
+		printf("# %s\n", text);
+	free(text);
+	unmake(&made);
+
+	fake.header->exit_began_ms = 0;
+	judge(&made, &fake, "", "");
+	is_u64(made.report.nr_leak_sites, 2, "exit not noted: only what is there");
+	is_str(made.report.nr_sites ? verdict_name(made.report.sites[0].verdict) : "", "growing",
+		"still growing");
+	unmake(&made);
+	fake_free(&fake);
+}
+
+static void test_trend_words(void)
+{
+	static const struct growth_point points[] = {{0, 0}, {1, 10}, {2, 20}, {9, 70}, {10, 80}};
+	char rate[TREND_RATE_BYTES], bars[SPARKLINE_BYTES], text[TREND_TEXT_BYTES];
+	struct growth slow = {.kind = GROWTH_GROWING, .bytes_per_s = 0.001};
+
+	is_str(trend_rate(rate, 1536), "+1.5 KiB/s", "a rate");
+	is_str(trend_rate(rate, -0.1), "-6 bytes/min", "a small one");
+	is_str(trend_rate(rate, 0.001), "+4 bytes/h", "a smaller one");
+	is_str(trend_rate(rate, 1e300), "+7.8 EiB/s", "more than there is");
+	is_str(trend_outlook(text, &slow, 1 << 30), "", "what takes ages is not said");
+	is_str(trend_sparkline(bars, points, 5, false), "___...,,,,,,,,,,,,,,,,,,,,,,***#",
+		"bars in ASCII");
+	is_u64(strlen(trend_sparkline(bars, points, 5, true)), 3 * SPARKLINE_BARS, "bars in UTF-8");
+	is_str(trend_sparkline(bars, points, 0, true), "", "no bars");
+}
+
 int main(void)
 {
 	struct fake fake = make();
+
+	test_trends();
+	test_trend_words();
 
 	test_text(&fake);
 	test_silence();

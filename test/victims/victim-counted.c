@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two threads allocate and free until they are killed, and count what they did in a shared FILE: before and
- * after each operation, so that a reader knows the bounds for the operation in flight. usage: FILE
+ * Two threads allocate and free until they are killed, and count what they did in a shared FILE:
+ * before and after each operation, so that a reader knows the bounds for the operation in flight.
+ * usage: FILE
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -53,7 +54,7 @@ static void *churn(void *argument)
 {
 	struct tally *tally = argument;
 	uint32_t random = (uint32_t)(tally - tallies) + 1;
-	void *kept[NR_KEPT] = { 0 };
+	void *kept[NR_KEPT] = {0};
 	size_t sizes[NR_KEPT];
 
 	for (;;) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loses 3 blocks of 64 bytes, frees one, says "ready" on stdout, then ends in the way it is told. usage: HOW
- * pause, close (stdin is to come to its end), abort, segv, term, group, child (forks one that pauses), silent
+ * Loses 3 blocks of 64 bytes, frees one, says "ready" on stdout, then ends in the way it is told.
+ * usage: HOW pause, close (stdin is to come to its end), abort, segv, term, group, child (forks one
+ * that pauses), silent
  */
 #include <signal.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@ use warnings;
 use POSIX ();
 
 open my $status, '<', '/proc/self/status' or die;
-print grep { /^(Sig|Shd|Umask|Threads)/ } <$status>;
+print grep { /^(Sig(Pnd|Blk|Ign|Cgt)|Shd|Umask|Threads)/ } <$status>;
 close $status;
 opendir my $fds, '/proc/self/fd' or die;
 print join(' ', sort grep { !/^\./ } readdir $fds), "\n";

@@ -8,7 +8,7 @@ import sys
 import threading
 
 for line in open('/proc/self/status'):
-    if line.startswith(('Sig', 'Shd', 'Umask', 'Threads', 'Groups', 'NoNewPrivs')):
+    if line.startswith(('SigPnd', 'SigBlk', 'SigIgn', 'SigCgt', 'Shd', 'Umask', 'Threads', 'Groups', 'NoNewPrivs')):
         print(line.split())
 print(sorted(os.listdir('/proc/self/fd'), key=int), os.getcwd())
 print(sorted(k for k in os.environ if k not in ('LD_PRELOAD', 'LEAKWATCH_OPTIONS')))

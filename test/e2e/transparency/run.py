@@ -22,12 +22,12 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODES = 'alone', 'preloaded', 'launched'
-PATIENCE_S = 60
+PATIENCE_S = 30
 
 BASH = r'''
 trap 'echo trapped' USR1; kill -USR1 $$
 cd /usr; echo fds /proc/self/fd/*
-while read -r key value; do case $key in Sig*|Umask*|Threads*) echo $key $value;; esac; done </proc/self/status
+while read -r key value; do case $key in Sig[PBIC]*|Umask*|Threads*) echo $key $value;; esac; done </proc/self/status
 env | grep -v -e ^LD_PRELOAD= -e ^LEAKWATCH_OPTIONS= | sort; ls -l /proc/self/fd | wc -l
 for i in {1..2000}; do x[$i]="$i $x[$((i-1))]"; done; echo ${#x[*]} ${x[1999]:0:40}
 echo "$(echo one | tr a-z A-Z)" "$(sh -c 'echo two; echo three >&2; exit 4' 2>&1)" $?
@@ -210,6 +210,7 @@ def redis_dialogue(place, process):
 class UnixConnection(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(10)
         self.sock.connect(self.host)
 
 

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * growth.h - does a series of measurements grow, did it grow and stop, or neither? Pure numbers.
+ *
+ * For the histories of an exit report as for the series of a viewer: points in order of time, at any
+ * spacing. What makes a series `growing`, all of it:
+ *
+ *   significant   Mann-Kendall's test, corrected for ties, says p < 0.001; and so does Theil-Sen's
+ *		   slope against its own error, which counts the fewer independent points the more the
+ *		   noise is like its neighbours (a random walk is no trend);
+ *   lasting	   the lower envelope rises, over the first two thirds and over the last third: what is
+ *		   given back later was no growth, and the tooth of a saw begins where the last began;
+ *   many times	   the envelope has several levels: a few large blocks are no trend;
+ *   even	   the three thirds rise much alike: not a step, and not levelling off.
+ *
+ * What was there in the first tenth of the time is start-up and not looked at. `bounded` is what
+ * rose in the same sense early on and has been flat for the last third.
+ * test/unit/unit-growth.c measures how often this errs.
+ */
+#ifndef LW_SNAPSHOT_GROWTH_H
+#define LW_SNAPSHOT_GROWTH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { GROWTH_LEAST_POINTS = 12 }; /* behind the start-up */
+
+enum growth_kind {
+	GROWTH_STEADY, /* or not enough points to say anything else */
+	GROWTH_BOUNDED,
+	GROWTH_GROWING,
+};
+
+struct growth_point {
+	double s; /* time */
+	double bytes;
+};
+
+struct growth {
+	enum growth_kind kind;
+	double bytes_per_s;  /* Theil-Sen, of the whole but its start-up; 0: too few points */
+	double recent_per_s; /* of the last third */
+	double p;	     /* one-sided, the worse of both tests */
+	double since_s;	     /* when the rise began; of bounded: when it ended */
+	double gained_bytes; /* since then; of bounded: until then */
+};
+
+/* Points in order of time; values that are not finite, or times that fall, make it steady. */
+void growth_judge(const struct growth_point *points, size_t nr_points, struct growth *growth);
+
+#endif
