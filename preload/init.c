@@ -29,6 +29,7 @@
 #include "preload/live/cleaner.h"
 #include "preload/live/report.h"
 #include "preload/live/spawn.h"
+#include "preload/live/tell.h"
 #include "preload/record/blocks.h"
 #include "preload/record/sites.h"
 #include "preload/record/threads.h"
@@ -177,6 +178,7 @@ static bool go_up(void)
 		lw_log("the program has its own malloc: only operator new is seen");
 	lw_spawn_init(options.programs);
 	lw_report_init(&options);
+	lw_tell_init(&options);
 	lw_threads_init();
 	lw_hot.depth = options.depth;
 	lw_hot.chunks = (uint8_t *)lw_box + lw_box->chunks.off;

@@ -46,10 +46,11 @@ static const char usage[] =
 	"      --shmid=ID        its region\n"
 	"      --state=STATE     live, exit, _exit, quick_exit or killed\n"
 	"      --signal=N        the signal that killed it\n"
+	"      --event=N         only its wrong release number N, as it happens\n"
 	"      --done-fd=N       where to say that all is written\n"
 	"      --stderr-fd=N     its stderr (2)\n";
 
-enum { OPT_REPORT = 256, OPT_SHMID, OPT_STATE, OPT_SIGNAL, OPT_DONE_FD, OPT_STDERR_FD };
+enum { OPT_REPORT = 256, OPT_SHMID, OPT_STATE, OPT_SIGNAL, OPT_DONE_FD, OPT_STDERR_FD, OPT_EVENT };
 
 static const struct option long_options[] = {
 	{"once", no_argument, NULL, '1'},
@@ -69,6 +70,7 @@ static const struct option long_options[] = {
 	{"state", required_argument, NULL, OPT_STATE},
 	{"signal", required_argument, NULL, OPT_SIGNAL},
 	{"done-fd", required_argument, NULL, OPT_DONE_FD},
+	{"event", required_argument, NULL, OPT_EVENT},
 	{"stderr-fd", required_argument, NULL, OPT_STDERR_FD},
 	{NULL, 0, NULL, 0},
 };
@@ -181,6 +183,9 @@ static void take_option(struct command *command, int opt)
 	case OPT_SIGNAL:
 		command->signal = command_int("signal", optarg);
 		break;
+	case OPT_EVENT:
+		command->event = command_int("event", optarg);
+		break;
 	case OPT_DONE_FD:
 		command->done_fd = command_int("done-fd", optarg);
 		break;
@@ -199,7 +204,7 @@ bool command_is_number(const char *text)
 
 struct command command_parse(int argc, char **argv)
 {
-	struct command command = {.shmid = -1, .signal = 0, .done_fd = -1, .stderr_fd = 2};
+	struct command command = {.shmid = -1, .signal = 0, .done_fd = -1, .stderr_fd = 2, .event = -1};
 	int opt;
 
 	while ((opt = getopt_long(argc, argv, "1s:j::ln:m:S:frc:hV", long_options, NULL)) != -1)

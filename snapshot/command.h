@@ -21,6 +21,7 @@ struct command {
 	const char *state;		       /* NULL: as the records say */
 	const char *what;		       /* PID, FILE or "-" */
 	int shmid, signal, done_fd, stderr_fd; /* -1: not given */
+	int event;			       /* the one that is to be told; -1: all */
 	struct setting settings[16];	       /* of the command line, laid over the target's own */
 	size_t nr_settings;
 };

@@ -240,7 +240,13 @@ static int run_report(const struct command *command)
 	report.state = state_of(command, report.model, is_gone);
 	report.missing = decode_missing(report.model);
 	read_options(command, report.model, &options);
-	if (!command->is_report || deliver_is_needed(report.model, &options) ||
+	if (command->event >= 0) {
+		report.symbols =
+			alloc_check(symbols_new(root_of(report.model, report.state, root)));
+		if (report_judge_event(&report, (size_t)command->event))
+			deliver_event(&report, (size_t)command->event, command->stderr_fd);
+		say_done(command, &report);
+	} else if (!command->is_report || deliver_is_needed(report.model, &options) ||
 		command->done_fd >= 0) {
 		read_suppressions(&suppress, report.model, &options, memory);
 		(void)fclose(memory);

@@ -16,6 +16,7 @@
 enum lw_gate {
 	LW_GATE_NEW,	/* the thread was never here: lw_track_enter_slow() sets it up */
 	LW_GATE_OPEN,
+	LW_GATE_LOOK,	/* open, but a macro's site is pending, or the program has paused us here */
 	LW_GATE_BUSY,	/* inside our code */
 	LW_GATE_LATE,	/* the thread has given back what it had: it borrows for each event */
 	LW_GATE_OFF,	/* this thread is not tracked */
@@ -23,6 +24,7 @@ enum lw_gate {
 
 struct lw_memos;
 struct lw_scratch;
+struct lw_hints;
 
 /* One per thread, in initial-exec TLS. Written by its thread only. */
 struct lw_thread {
@@ -36,6 +38,10 @@ struct lw_thread {
 	int64_t live_max;	/* its highest value since the last flush */
 	uint32_t is_registered;	/* will be told when the thread ends */
 	uint32_t is_late;	/* inside an event with borrowed things */
+	uint32_t nr_paused;	/* leakwatch_pause() calls in force */
+	uint32_t reserved;
+	struct lw_hints *hints;	/* sites that macros have announced; same mapping as memos */
+	uintptr_t passing;	/* block that a foreign operator delete is given, and may give on to our hooks */
 };
 
 extern LW_TLS struct lw_thread lw_self;

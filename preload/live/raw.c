@@ -111,3 +111,40 @@ void lw_raw_report(const struct lw_options *options, struct lw_report_done *done
 	if (fd >= 0)
 		lw_sys_close(fd);
 }
+
+static const char *event_name(uint32_t what)
+{
+	static const char *const names[LW_NR_EVENT_KINDS] = { "", "mismatch", "double free", "unknown free",
+		"size mismatch", "alignment mismatch" };
+
+	return what < LW_NR_EVENT_KINDS ? names[what] : "";
+}
+
+static void say_site(const char *what, uint32_t id)
+{
+	const struct lw_site *site = lw_box_site(id);
+	char line[LINE_BYTES];
+
+	if (!id)
+		return;
+	if (site->hint)
+		say(-1, line, snprintf(line, sizeof(line), "  %s by %s at %.1000s:%u:\n", what, kind_names[site->kind],
+				(const char *)lw_box_pool(lw_box_hint(site->hint)->file_off),
+				lw_box_hint(site->hint)->line));
+	else
+		say(-1, line, snprintf(line, sizeof(line), "  %s by %s:\n", what, kind_names[site->kind]));
+	say_frames(-1, id);
+}
+
+void lw_raw_event(uint32_t index)
+{
+	const struct lw_event *event = lw_box_event(index);
+	char line[LINE_BYTES];
+
+	if (!(lw_box->flags & (LW_REGION_ROOT | LW_REGION_WATCHED)))
+		return;
+	say(-1, line, snprintf(line, sizeof(line), "leakwatch: pid %d: %s of a block of %llu byte(s)\n", lw_box->pid,
+			event_name(event->what), (unsigned long long)event->bytes));
+	say_site("released", event->free_site);
+	say_site("allocated", event->alloc_site);
+}

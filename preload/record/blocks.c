@@ -46,7 +46,7 @@ LW_COLD bool lw_blocks_take_stale(uint64_t *at, struct lw_block *stale)
 {
 	uint64_t word = lw_load(at);
 
-	if (!(word & LW_BLOCK_PRESENT)) /* a size, never in the first word of a leaf */
+	if (lw_block_is_size(word)) /* never in the first word of a leaf */
 		word = lw_load(--at);
 	if (!(word & LW_BLOCK_PRESENT))
 		return false;
@@ -55,6 +55,63 @@ LW_COLD bool lw_blocks_take_stale(uint64_t *at, struct lw_block *stale)
 		lw_store(&at[1], 0);
 	lw_store(at, 0);
 	return true;
+}
+
+/*
+ * Does a live block that starts before this address reach over it? Blocks do not overlap, so the
+ * nearest one before it decides. Looks as far back as its leaf begins, and through the leaf before.
+ */
+static bool is_covered(uintptr_t address)
+{
+	const uintptr_t leaf_bytes = (uintptr_t)1 << LW_LEAF_BITS, granule = (uintptr_t)1 << lw_hot.granule_shift;
+	uintptr_t start = address & ~(leaf_bytes - 1), at = address & ~(granule - 1);
+
+	start = start < leaf_bytes ? start : start - leaf_bytes;
+	while (at > start) {
+		const uint64_t *word;
+		struct lw_block block;
+
+		at -= granule;
+		word = lw_block_word(at);
+		if (!word) {
+			at &= ~(leaf_bytes - 1); /* nothing in all of this leaf */
+			continue;
+		}
+		if (!(lw_load(word) & LW_BLOCK_PRESENT))
+			continue;
+		block = lw_block_unpack(word, lw_load(word));
+		return at + (lw_load(word) >> LW_BLOCK_HALF_AT & 1) * 16 + block.bytes > address;
+	}
+	return false;
+}
+
+bool lw_blocks_find_removed(uintptr_t address, struct lw_block *block)
+{
+	uint64_t *at = lw_block_word(address), word;
+
+	if (!at)
+		return false;
+	word = lw_load(at);
+	if (!word || lw_block_is_held(word) || (word >> LW_BLOCK_HALF_AT & 1) != lw_block_half(address) ||
+			is_covered(address))
+		return false;
+	*block = (struct lw_block){
+		.site = (uint32_t)(word >> LW_BLOCK_SITE_AT) & (LW_MAX_BLOCK_SITES - 1),
+		.birth = (uint32_t)(word >> LW_BLOCK_BIRTH_AT),
+		.bytes = word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG,
+		.family = (enum lw_family)(word >> LW_BLOCK_FAMILY_AT & 3),
+	};
+	if (block->bytes == LW_BLOCK_BIG)
+		block->bytes = 0;
+	return true;
+}
+
+void lw_blocks_forget(uintptr_t address)
+{
+	uint64_t *at = lw_hot.roots[0] ? lw_block_word(address) : NULL;
+
+	if (at && !lw_block_is_held(lw_load(at)))
+		lw_store(at, 0);
 }
 
 /*

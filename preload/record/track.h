@@ -17,8 +17,16 @@
 
 void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame);
 
+/* The same where an alignment was asked for; it is a power of two, or 0. */
+void lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw_kind kind,
+		const struct lw_frame *frame);
+
 /* Forgets the block; what it was is looked at (family, double free) and told to the report. */
 void lw_track_free(const void *ptr, enum lw_kind release, const struct lw_frame *frame);
+/* Releases that say how big the block is, or how it is aligned (bytes NULL: not said). */
+void lw_track_free_sized(const void *ptr, enum lw_kind release, size_t bytes, const struct lw_frame *frame);
+void lw_track_free_aligned(const void *ptr, enum lw_kind release, size_t align, const size_t *bytes,
+		const struct lw_frame *frame);
 
 /*
  * The record of a block that is about to be reallocated, taken out but still counted. False: not

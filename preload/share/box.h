@@ -39,6 +39,11 @@ LW_INLINE struct lw_row *lw_box_row(uint32_t index)
 	return (struct lw_row *)((char *)lw_box + lw_box->rows.off + (size_t)index * lw_box->rows.stride);
 }
 
+LW_INLINE struct lw_mark *lw_box_mark(uint32_t id)
+{
+	return (struct lw_mark *)((char *)lw_box + lw_box->marks.off) + id;
+}
+
 LW_INLINE struct lw_hint *lw_box_hint(uint32_t id)
 {
 	return (struct lw_hint *)((char *)lw_box + lw_box->hints.off) + id;

@@ -38,9 +38,9 @@ struct moment {
 struct dump {
 	const struct lw_region_header *region;
 	uint64_t region_bytes;
-	struct lw_area modules, sites, rows, chunks, events, hints, pool; /* copies */
+	struct lw_area modules, sites, rows, chunks, events, hints, pool, marks; /* copies */
 	struct lw_area held, history;
-	uint32_t nr_modules, nr_sites, nr_rows, nr_hints, nr_events, nr_samples;
+	uint32_t nr_modules, nr_sites, nr_rows, nr_hints, nr_events, nr_samples, nr_marks;
 	uint64_t exit_began_ms;
 	struct moment moments[LW_HISTORY_SAMPLES]; /* nr_samples of them, in order of time */
 	struct lw_wire_bye sent;
@@ -426,8 +426,37 @@ static bool emit_events(struct dump *d)
 		record->count = event.count;
 		record->bytes = event.bytes;
 		record->expected = event.expected;
+		record->flags = event.flags;
 		d->sent.nr_events++;
 		if (!finish(d, sizeof(*record)))
+			return false;
+	}
+	return true;
+}
+
+static bool emit_marks(struct dump *d)
+{
+	for (uint32_t i = 0; i < d->nr_marks; i++) {
+		const struct lw_mark *live =
+			at(d->region, d->region_bytes, &d->marks, i, sizeof(*live));
+		struct lw_wire_mark *record = begin(d, LW_WIRE_MARK, sizeof(*record));
+		size_t name_bytes = 0;
+		const char *name;
+
+		if (!live || !lw_load_acquire(&live->is_ready))
+			continue;
+		name = pool_text(d, lw_load(&live->name_off), &name_bytes);
+		record->count = lw_load(&live->count);
+		record->first_bytes = lw_load(&live->first_bytes);
+		record->first_blocks = lw_load(&live->first_blocks);
+		record->last_bytes = lw_load(&live->last_bytes);
+		record->last_blocks = lw_load(&live->last_blocks);
+		record->first_ms = lw_load(&live->first_ms);
+		record->last_ms = lw_load(&live->last_ms);
+		record->name_bytes = (uint32_t)name_bytes;
+		if (name)
+			memcpy(record->name, name, name_bytes);
+		if (!finish(d, sizeof(*record) + name_bytes))
 			return false;
 	}
 	return true;
@@ -474,6 +503,7 @@ bool lw_emit_region(const struct lw_region_header *region, uint64_t region_bytes
 	d.events = region->events;
 	d.hints = region->hints;
 	d.pool = region->pool;
+	d.marks = region->marks;
 	d.held = region->held;
 	d.history = region->history;
 	d.nr_samples = 0;
@@ -484,10 +514,11 @@ bool lw_emit_region(const struct lw_region_header *region, uint64_t region_bytes
 	d.nr_sites = least(lw_load_acquire(&region->nr_sites), d.sites.max);
 	d.nr_modules = least(lw_load_acquire(&region->nr_modules), d.modules.max);
 	d.nr_hints = least(lw_load_acquire(&region->nr_hints), d.hints.max);
+	d.nr_marks = least(lw_load_acquire(&region->nr_marks), d.marks.max);
 	d.nr_rows = least(lw_load_acquire(&region->nr_rows), d.rows.max);
 	d.sent = (struct lw_wire_bye){0};
 	d.sink = sink;
 	d.context = context;
 	return emit_hello(&d, now_mono_ns) && emit_texts(&d) && emit_modules(&d) &&
-	       emit_sites(&d) && emit_events(&d) && emit_totals(&d) && emit_bye(&d);
+	       emit_sites(&d) && emit_events(&d) && emit_marks(&d) && emit_totals(&d) && emit_bye(&d);
 }

@@ -74,6 +74,7 @@ uint64_t lw_region_layout(struct lw_region_header *header, uint32_t max_sites)
 	end = place(&header->modules, end, 64, LW_MAX_MODULES, sizeof(struct lw_module));
 	end = place(&header->events, end, 64, LW_MAX_EVENTS, sizeof(struct lw_event));
 	end = place(&header->hints, end, 64, LW_MAX_HINTS, sizeof(struct lw_hint));
+	end = place(&header->marks, end, 64, LW_MAX_MARKS, sizeof(struct lw_mark));
 	end = place(&header->sites, end, PAGE_BYTES, max_sites, sizeof(struct lw_site));
 	end = place(&header->held, end, PAGE_BYTES, max_sites, sizeof(struct lw_held));
 	end = place(&header->history, end, PAGE_BYTES, nr_slices, LW_HISTORY_TILE_BYTES);
@@ -138,6 +139,7 @@ const char *lw_region_check(const struct lw_region_header *copy, uint64_t segmen
 		!area_good(&copy->sites, total, sizeof(struct lw_site)) ||
 		!area_good(&copy->events, total, sizeof(struct lw_event)) ||
 		!area_good(&copy->hints, total, sizeof(struct lw_hint)) ||
+		!area_good(&copy->marks, total, sizeof(struct lw_mark)) ||
 		!area_good(&copy->chunks, total, sizeof(struct lw_count) * LW_CHUNK_SITES) ||
 		!area_good(&copy->held, total, sizeof(struct lw_held)) ||
 		!area_good(&copy->history, total, LW_HISTORY_TILE_BYTES) ||

@@ -48,6 +48,7 @@ enum {
 	LW_BUILD_ID_BYTES = 32,	 /* longer ids are cut */
 	LW_EXE_BYTES = 1024,
 	LW_CMDLINE_BYTES = 2048,
+	LW_MAX_MARKS = 64,	 /* distinct names given to leakwatch_mark() */
 	LW_OPTIONS_BYTES = 4096,
 	LW_SUPPRESSIONS_BYTES = 8192,
 };
@@ -79,6 +80,8 @@ enum lw_drop {
 	LW_DROP_EVENTS,	    /* mismatch or error not kept: LW_MAX_EVENTS reached */
 	LW_DROP_STALE,	    /* a record was found at the address of a new block, and replaced */
 	LW_DROP_UNTRACKED,  /* allocation not recorded: made before or while we were brought up */
+	LW_DROP_HINTS,	    /* macro's file and line not kept: LW_MAX_HINTS reached */
+	LW_DROP_MARKS,	    /* leakwatch_mark() not kept: LW_MAX_MARKS names, or no room for one */
 	LW_NR_DROPS,
 };
 
@@ -126,13 +129,15 @@ struct lw_site {
 	uint16_t nr_frames;
 	uint8_t kind;		/* enum lw_kind */
 	uint8_t flags;		/* LW_SITE_* */
-	uint32_t reserved;
+	uint8_t align_log2;	/* alignment that was asked for; 0 none */
+	uint8_t reserved[3];
 };
 
 enum {
 	LW_SITE_TRUNCATED = 1u << 0, /* the stack is deeper than `depth` */
 	LW_SITE_DEAD = 1u << 1,	     /* a module of it was unloaded: no longer found by new events */
 	LW_SITE_EXACT_PC = 1u << 2,  /* the first frame's pc is where it stopped, not a return address */
+	LW_SITE_IGNORED = 1u << 3,   /* blocks that the program itself gave to leakwatch_ignore() */
 };
 
 struct lw_hint {
@@ -175,10 +180,12 @@ struct lw_event {
 	uint32_t what;	     /* enum lw_event_what */
 	uint32_t alloc_site; /* where the block was allocated; 0 unknown */
 	uint32_t free_site;  /* the release's own stack; its kind is a release kind */
-	uint32_t flags;
+	uint32_t flags;	     /* LW_EVENT_*, and the block's alignment: lw_event_alignment() */
 	uint64_t count;
 	uint64_t bytes;	     /* size of the first such block */
-	uint64_t expected;   /* size-mismatch: the size the release gave; alignment-mismatch: its alignment */
+	/* size-mismatch: the size the release gave; alignment-mismatch: its alignment; cookie: bytes from the
+	 * block to the pointer that was released (or back, when that lies before it) */
+	uint64_t expected;
 	uint32_t first_ms;
 	uint32_t is_ready;   /* stored last, with release order */
 };
@@ -191,6 +198,21 @@ enum lw_event_what {
 	LW_EVENT_SIZE_MISMATCH,
 	LW_EVENT_ALIGNMENT_MISMATCH,
 	LW_NR_EVENT_KINDS,
+};
+
+enum {
+	LW_EVENT_COOKIE = 1u << 0, /* the pointer is off by the count that new[] keeps before objects */
+	LW_EVENT_UNSURE = 1u << 1, /* the program has operators of its own, which may pair the two */
+	LW_EVENT_ALIGN_AT = 8,	   /* log2 of the alignment the block was allocated with; 0 none */
+};
+
+/* How often the program passed a leakwatch_mark() of this name, and what it held then. */
+struct lw_mark {
+	uint32_t name_off; /* pool offset / 8, NUL-terminated */
+	uint32_t is_ready; /* stored last, with release order */
+	uint64_t count;
+	uint64_t first_bytes, first_blocks, last_bytes, last_blocks;
+	uint32_t first_ms, last_ms;
 };
 
 /* An array in the segment: where it starts, how many entries it has room for. */
@@ -219,6 +241,7 @@ struct lw_region_header {
 	struct lw_area modules, sites, rows, chunks, events, hints, pool; /* pool: max is in units of 8 bytes */
 	struct lw_area held, history; /* by site; by tile of LW_CHUNK_SITES sites */
 	uint32_t exe_bytes, cmdline_bytes, options_bytes, suppressions_bytes;
+	struct lw_area marks;
 
 	/* written while running */
 	uint32_t state __attribute__((aligned(64))); /* enum lw_state */
@@ -231,6 +254,7 @@ struct lw_region_header {
 	uint32_t nr_chunks;	/* chunks ever used, index 0 never is */
 	uint32_t pool_used;	/* units of 8 bytes */
 	int32_t exit_status;	/* what the target passed to exit, where known; -1 unknown */
+	uint32_t nr_marks;
 
 	uint64_t exit_began_ms;	/* after the start; 0: exit has not begun, or nothing was noted */
 	struct lw_sample samples[LW_HISTORY_SAMPLES];
@@ -257,6 +281,7 @@ _Static_assert(sizeof(struct lw_count) == 32, "wire");
 _Static_assert(sizeof(struct lw_site) == 32, "wire");
 _Static_assert(sizeof(struct lw_row) == 64, "wire");
 _Static_assert(sizeof(struct lw_event) == 48, "wire");
+_Static_assert(sizeof(struct lw_mark) == 56, "wire");
 _Static_assert(sizeof(struct lw_module) == 64, "wire");
 _Static_assert(sizeof(struct lw_sample) == 16, "wire");
 _Static_assert(sizeof(struct lw_held) == 16, "wire");

@@ -9,7 +9,8 @@
  * head included, a multiple of 8, and at most LW_WIRE_MAX. Changing a layout bumps LW_WIRE_VERSION.
  *
  * Order in a complete dump: HELLO, TEXTs, MODULEs, then for each site SITE, COUNT and, where its live
- * bytes have changed, HISTORY (a SITE comes before anything that names it), EVENTs, TOTALS, BYE. Counts are absolute values, so a lost record
+ * bytes have changed, HISTORY (a SITE comes before anything that names it), EVENTs, MARKs, TOTALS, BYE.
+ * Counts are absolute values, so a lost record
  * costs freshness, not truth. The reader checks every count against `bytes` before it uses it.
  */
 #ifndef LW_SHARE_WIRE_H
@@ -30,6 +31,8 @@
 #define LW_WIRE_TOTALS 7
 #define LW_WIRE_BYE 8
 #define LW_WIRE_HISTORY 9
+#define LW_WIRE_MARK 16
+#define LW_WIRE_NR_TYPES 17 /* one more than the highest */
 
 struct lw_wire_head {
 	int64_t type;
@@ -104,6 +107,18 @@ struct lw_wire_event {
 	uint32_t alloc_site, free_site;
 	uint32_t first_ms;
 	uint64_t count, bytes, expected;
+	uint32_t flags;	   /* LW_EVENT_* */
+	uint32_t reserved;
+};
+
+struct lw_wire_mark {
+	struct lw_wire_head head;
+	uint64_t count;
+	uint64_t first_bytes, first_blocks, last_bytes, last_blocks;
+	uint32_t first_ms, last_ms;
+	uint32_t name_bytes;
+	uint32_t reserved;
+	char name[]; /* name_bytes, not terminated */
 };
 
 /* one moment of a site's past */
@@ -140,7 +155,8 @@ _Static_assert(sizeof(struct lw_wire_hello) == 80, "wire");
 _Static_assert(sizeof(struct lw_wire_site) == 40, "wire");
 _Static_assert(sizeof(struct lw_wire_module) == 80, "wire");
 _Static_assert(sizeof(struct lw_wire_count) == 56, "wire");
-_Static_assert(sizeof(struct lw_wire_event) == 56, "wire");
+_Static_assert(sizeof(struct lw_wire_event) == 64, "wire");
+_Static_assert(sizeof(struct lw_wire_mark) == 72, "wire");
 _Static_assert(sizeof(struct lw_wire_history) == 48, "wire");
 /* the deepest stack (128 frames) with the longest hint file fits one message */
 _Static_assert(sizeof(struct lw_wire_site) + 128 * 10 + 4096 <= LW_WIRE_MAX, "wire");

@@ -465,6 +465,21 @@ static bool run(struct machine *m, struct reader *r)
 	return !r->is_bad;
 }
 
+bool lw_cfi_function(uintptr_t pc, uintptr_t *start, uintptr_t *end)
+{
+	struct dl_find_object object;
+	struct reader instructions;
+	struct range module;
+	const uint8_t *fde;
+	struct cie cie;
+
+	if (_dl_find_object((void *)pc, &object))
+		return false;
+	module = (struct range){ object.dlfo_map_start, object.dlfo_map_end };
+	fde = find_fde(object.dlfo_eh_frame, &module, pc);
+	return fde && parse_fde(fde, &module, &cie, &instructions, start, end) && pc >= *start && pc < *end;
+}
+
 bool lw_cfi_find(uintptr_t pc, struct lw_cfi_row *row)
 {
 	struct dl_find_object object;

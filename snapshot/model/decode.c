@@ -206,10 +206,32 @@ static bool take_event(struct model *model, const void *record, uint64_t bytes)
 		.alloc_site = event.alloc_site,
 		.free_site = event.free_site,
 		.first_ms = event.first_ms,
+		.flags = event.flags,
 		.count = event.count,
 		.bytes = event.bytes,
 		.expected = event.expected};
 	model->nr_events_seen++;
+	return true;
+}
+
+static bool take_mark(struct model *model, const void *record, uint64_t bytes)
+{
+	struct lw_wire_mark mark;
+	struct model_mark *to;
+	char *name;
+
+	if (bytes < sizeof(mark))
+		return false;
+	memcpy(&mark, record, sizeof(mark));
+	if (mark.name_bytes > bytes - sizeof(mark) || !mark.count)
+		return false;
+	name = alloc_text((const char *)record + sizeof(mark), mark.name_bytes);
+	to = model_intern_mark(model, name); /* takes the name */
+	if (!to)
+		return false;
+	to->count = mark.count;
+	to->first = (struct model_held){mark.first_bytes, mark.first_blocks, mark.first_ms};
+	to->last = (struct model_held){mark.last_bytes, mark.last_blocks, mark.last_ms};
 	return true;
 }
 
@@ -231,7 +253,7 @@ static bool take_bye(struct model *model, const void *record, uint64_t bytes)
 	return true;
 }
 
-static bool (*const takers[])(struct model *, const void *, uint64_t) = {
+static bool (*const takers[LW_WIRE_NR_TYPES])(struct model *, const void *, uint64_t) = {
 	[LW_WIRE_HELLO] = take_hello,
 	[LW_WIRE_TEXT] = take_text,
 	[LW_WIRE_MODULE] = take_module,
@@ -241,6 +263,7 @@ static bool (*const takers[])(struct model *, const void *, uint64_t) = {
 	[LW_WIRE_TOTALS] = take_totals,
 	[LW_WIRE_BYE] = take_bye,
 	[LW_WIRE_HISTORY] = take_history,
+	[LW_WIRE_MARK] = take_mark,
 };
 
 bool decode_record(void *context, const struct lw_wire_head *record)
@@ -258,7 +281,7 @@ bool decode_record(void *context, const struct lw_wire_head *record)
 			LW_WIRE_VERSION);
 		return false;
 	}
-	if (record->type >= (int64_t)(sizeof(takers) / sizeof(takers[0])) || !takers[record->type])
+	if (record->type >= LW_WIRE_NR_TYPES || !takers[record->type])
 		decode->model->nr_unknown++;
 	else if (!takers[record->type](decode->model, record, record->bytes))
 		decode->model->nr_bad++;

@@ -71,6 +71,8 @@ struct report {
 
 /* Fills in what follows `began_ns`; the members before it are the caller's. */
 void report_judge(struct report *report);
+/* The same for one event alone; false: there is no such event, or its names say it is none. */
+bool report_judge_event(struct report *report, size_t index);
 void report_fini(struct report *report);
 
 /* The frames of a site, inlined ones expanded, into *stack, which is used again and freed by the
@@ -87,6 +89,8 @@ uint64_t report_now_ns(void);
 
 /* The text report, colours or not. */
 void report_text(struct report *report, FILE *out, bool has_color);
+/* One wrong release, as the text report shows it, under a line that says whose it is. */
+void report_text_event(struct report *report, size_t index, FILE *out, bool has_color);
 /* The JSON report, one line; false: no memory or `out` failed. */
 bool report_json(struct report *report, FILE *out);
 
