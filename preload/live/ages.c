@@ -20,13 +20,13 @@ static uint64_t now_ns(void)
 static void note(void *context, uintptr_t address, const struct lw_block *block)
 {
 	struct lw_ages *ages = context;
-	uint32_t born_ms = (uint32_t)lw_block_birth_ms(block->birth);
+	uint32_t inverted = ~(uint32_t)lw_block_birth_ms(block->birth);
 
 	(void)address;
 	if (block->is_inherited)
 		ages->inherited++;
-	else if (block->site < ages->max_sites && born_ms < ages->oldest_ms[block->site])
-		ages->oldest_ms[block->site] = born_ms;
+	else if (block->site < ages->max_sites && inverted > ages->inverted[block->site])
+		ages->inverted[block->site] = inverted;
 }
 
 static void visit(struct lw_ages *ages)
@@ -36,7 +36,7 @@ static void visit(struct lw_ages *ages)
 	if (nr_sites > ages->max_sites)
 		nr_sites = ages->max_sites;
 	ages->inherited = 0;
-	memset(ages->oldest_ms, 0xff, nr_sites * sizeof(ages->oldest_ms[0]));
+	memset(ages->inverted, 0, nr_sites * sizeof(ages->inverted[0]));
 	lw_blocks_visit_in(&ages->room, note, ages);
 }
 
@@ -57,6 +57,6 @@ void lw_ages_complete_region(struct lw_ages *ages)
 
 	visit(ages);
 	for (uint32_t site = 0; site < nr_sites && site < ages->max_sites; site++)
-		lw_store(&lw_box_site(site)->oldest_ms, ages->oldest_ms[site]);
+		lw_store(&lw_box_site(site)->oldest_ms, ~ages->inverted[site]);
 	lw_add(&lw_box->inherited_blocks, ages->inherited);
 }

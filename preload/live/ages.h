@@ -6,7 +6,7 @@
 #include "preload/record/blocks.h"
 
 struct lw_ages {
-	uint32_t *oldest_ms; /* by site; UINT32_MAX none or unknown */
+	uint32_t *inverted; /* by site: ~ms of the oldest block; 0, as new memory is: none, or unknown */
 	uint32_t max_sites;
 	uint64_t next_ns;    /* not before this time */
 	uint64_t inherited;  /* blocks of a parent, seen in the last visit */

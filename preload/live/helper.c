@@ -69,10 +69,10 @@ bool lw_helper_prepare(void)
 		helper = lw_mem_map(sizeof(*helper), "leakwatch helper");
 	if (!helper)
 		return false;
-	if (!helper->ages.oldest_ms)
-		helper->ages.oldest_ms = lw_mem_map(max_sites * sizeof(uint32_t), "leakwatch helper");
+	if (!helper->ages.inverted)
+		helper->ages.inverted = lw_mem_map(max_sites * sizeof(uint32_t), "leakwatch helper");
 	helper->ages.max_sites = max_sites;
-	return helper->ages.oldest_ms != NULL;
+	return helper->ages.inverted != NULL;
 }
 
 void lw_helper_forked(void)
@@ -108,7 +108,7 @@ static void see_off(unsigned place)
 	give_back(seen[place], (size_t)lw_box->sites.max * sizeof(uint64_t));
 }
 
-static void welcome(unsigned place, uint64_t token)
+static void welcome(unsigned place, uint64_t token, uint64_t now)
 {
 	struct watch *watch = &helper->watches[place];
 	struct lw_viewer *viewer = &lw_box->viewers[place];
@@ -122,12 +122,12 @@ static void welcome(unsigned place, uint64_t token)
 	lw_post_open(&watch->post, viewer, token, (long)place + 1);
 	watch->next_ns = 0;
 	watch->beat = lw_load(&viewer->beat);
-	watch->beat_ns = now_ns();
+	watch->beat_ns = now;
 	watch->nr_resyncs = lw_load(&viewer->nr_resyncs);
 	if (!lw_changes_open(&watch->changes, lw_box, lw_box->total_bytes, seen[place], lw_box->sites.max,
 			    lw_post_record, &watch->post))
 		watch->post.token = 0;
-	watch->changes.oldest = helper->ages.oldest_ms;
+	watch->changes.inverted_oldest = helper->ages.inverted;
 }
 
 /* Is the viewer there: its process, or where that has no number here its beat? */
@@ -158,7 +158,7 @@ static bool attend(unsigned place, bool is_check, uint64_t now)
 	if (watch->post.token && watch->post.token != token)
 		see_off(place);
 	if (token && !watch->post.token && lw_load_acquire(&viewer->is_ready))
-		welcome(place, token);
+		welcome(place, token, now);
 	if (watch->post.token && is_check && !is_there(watch, now))
 		see_off(place);
 	return watch->post.token != 0;
@@ -353,7 +353,7 @@ static void clean_up(void)
 {
 	for (unsigned place = 0; place < LW_MAX_VIEWERS; place++)
 		give_back(seen[place], (size_t)lw_box->sites.max * sizeof(uint64_t));
-	give_back(helper->ages.oldest_ms, (size_t)helper->ages.max_sites * sizeof(uint32_t));
+	give_back(helper->ages.inverted, (size_t)helper->ages.max_sites * sizeof(uint32_t));
 	lw_store(&lw_box->helper_pid, 0);
 }
 

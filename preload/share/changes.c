@@ -11,7 +11,7 @@ bool lw_changes_open(struct lw_changes *changes, const struct lw_region_header *
 {
 	changes->seen = seen;
 	changes->max_seen = max_seen;
-	changes->oldest = NULL;
+	changes->inverted_oldest = NULL;
 	changes->nr_modules = changes->nr_unloaded = 0;
 	changes->is_greeted = false;
 	memset(changes->seen_events, 0, sizeof(changes->seen_events));
@@ -44,8 +44,8 @@ static uint64_t digest_of(const struct lw_count *count, uint32_t oldest_ms)
 
 static uint32_t oldest_of(const struct lw_changes *changes, uint32_t id)
 {
-	if (changes->oldest && id < changes->max_seen)
-		return lw_load(&changes->oldest[id]);
+	if (changes->inverted_oldest && id < changes->max_seen)
+		return ~lw_load(&changes->inverted_oldest[id]);
 	return lw_dump_oldest(&changes->dump, id);
 }
 

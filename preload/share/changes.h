@@ -17,7 +17,7 @@ struct lw_changes {
 	struct dump dump;
 	uint64_t *seen;		/* by site: digest of the counters last told, 0 never */
 	uint32_t max_seen;	/* sites past it are told in every tick */
-	const uint32_t *oldest; /* by site, ms; NULL: what the region has. max_seen entries */
+	const uint32_t *inverted_oldest; /* by site, ~ms; NULL: what the region has. max_seen entries */
 	uint32_t nr_modules, nr_unloaded; /* told */
 	bool is_greeted;
 	uint64_t seen_events[LW_MAX_EVENTS]; /* counts told */

@@ -153,7 +153,8 @@ static bool take_count(struct model *model, const void *record, uint64_t bytes)
 		return false;
 	to->count = (struct lw_count){
 		count.alloc_bytes, count.alloc_blocks, count.freed_bytes, count.freed_blocks};
-	to->oldest_ms = count.oldest_ms;
+	if (count.oldest_ms != UINT32_MAX) /* a region does not know it while its process runs */
+		to->oldest_ms = count.oldest_ms;
 	model_count_live(to);
 	return true;
 }

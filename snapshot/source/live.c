@@ -501,9 +501,9 @@ static const char *look_around(struct live *live, uint64_t now)
 enum live_news live_wait(
 	struct live *live, int fd, uint32_t wait_ms, lw_emit_sink_fn *sink, void *context)
 {
-	uint64_t now = now_ns(), until_ns = now + wait_ms * MS;
+	uint64_t now, until_ns = now_ns() + wait_ms * MS;
 
-	for (;; now = now_ns()) {
+	for (;;) {
 		enum live_news news = live->viewer && live->status.way != LIVE_ENDED
 					      ? take_messages(live, sink, context)
 					      : LIVE_NOTHING;
@@ -511,6 +511,7 @@ enum live_news live_wait(
 
 		if (news != LIVE_NOTHING)
 			return news;
+		now = now_ns();
 		end = live->status.way == LIVE_ENDED ? NULL : look_around(live, now);
 		if (end)
 			return read_end(live, end, sink, context);

@@ -49,25 +49,17 @@ FRAME static void work_here(void)
 		free(hold(malloc(opaque((size_t)i * 10 + 1))));
 }
 
-/* A distinct stack for each number: its bits choose the calls. */
-static void *wild_a(unsigned bits, unsigned left, size_t bytes);
-FRAME static void *wild_b(unsigned bits, unsigned left, size_t bytes)
-{
-	void *p = left ? wild_a(bits >> 1, left - 1, bytes) : malloc(bytes);
-
-	return hold(p);
-}
-
-FRAME static void *wild_a(unsigned bits, unsigned left, size_t bytes)
+/* A distinct stack for each number: its bits choose which of two calls is made at each level. */
+FRAME static void *wild(unsigned bits, unsigned left, size_t bytes)
 {
 	void *p;
 
 	if (!left)
 		return hold(malloc(bytes));
 	if (bits & 1)
-		p = wild_a(bits >> 1, left - 1, bytes);
+		p = wild(bits >> 1, left - 1, bytes);
 	else
-		p = wild_b(bits >> 1, left - 1, bytes);
+		p = wild(bits >> 1, left - 1, bytes + 1);
 	return hold(p);
 }
 
@@ -109,7 +101,7 @@ int main(int argc, char **argv)
 
 	signal(SIGUSR1, on_signal);
 	for (unsigned i = 0; !strcmp(what, "wild") && i < nr_sites; i++)
-		wild_a(i, 20, 16);
+		wild(i, 20, 16);
 	puts("ready");
 	fflush(stdout);
 	for (;;) {
@@ -122,7 +114,7 @@ int main(int argc, char **argv)
 		if (!strcmp(what, "grow"))
 			grow_here();
 		for (unsigned i = 0; !strcmp(what, "wild") && i < nr_changing / 1000 + 1; i++)
-			wild_a(next++ % (nr_changing ? nr_changing : nr_sites), 20, 16);
+			wild(next++ % (nr_changing ? nr_changing : nr_sites), 20, 16);
 		if (strcmp(what, "idle"))
 			work_here();
 	}
