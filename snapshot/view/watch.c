@@ -315,8 +315,9 @@ static bool is_wanted(struct watch *watch, size_t place, const char *filter)
 	if (!*filter)
 		return true;
 	site = watch_judge(watch, place);
-	return has_text(site->function, filter) || has_text(site->file, filter) ||
-	       has_text(site->module, filter);
+	return site->is_judged &&
+	       (has_text(site->function, filter) || has_text(site->file, filter) ||
+		       has_text(site->module, filter));
 }
 
 size_t watch_order(struct watch *watch, enum watch_sort sort, const char *filter, uint32_t **order,

@@ -45,6 +45,10 @@ bool lw_bring_up(void)
 	return true;
 }
 
+void lw_now_and_then(void)
+{
+}
+
 void lw_child_started(void)
 {
 	lw_box_remove();
