@@ -44,7 +44,7 @@ ok 'the helper goes with the last viewer' within 5 has_no_helper
 
 # ---- what the program sees ----
 
-follow --interval=0.1 --count=60 "$pid" 9>\&- &
+follow --interval=0.1 --count=60 "$pid" 9>&- &
 viewer=$!
 within 5 has_helper
 nr_open=$(ls /proc/"$pid"/fd | wc -l)
@@ -76,7 +76,7 @@ env LD_PRELOAD="$library" LEAKWATCH_OPTIONS=report=never "$victim" grow 7>end.fi
 pid=$!
 exec 9>fifo.in
 within 5 grep -q ready out
-follow --interval=0.1 --count=1000 "$pid" 9>\&- &
+follow --interval=0.1 --count=1000 "$pid" 9>&- &
 viewer=$!
 within 5 has_helper
 exec 9>&-
@@ -88,7 +88,7 @@ wait "$viewer" 2>/dev/null
 # ---- viewers that misbehave ----
 
 OPTIONS=report=never start "$victim" wild 20000 5000
-follow --interval=0.1 "$pid" 9>\&- &
+follow --interval=0.1 "$pid" 9>&- &
 viewer=$!
 within 5 has_helper
 real=$(pgrep -P "$viewer" -f leakwatch-snapshot | head -n 1)
@@ -166,7 +166,7 @@ reap
 # ---- ends ----
 
 OPTIONS=report=never start "$victim" grow
-follow --interval=0.2 "$pid" 9>\&- &
+follow --interval=0.2 "$pid" 9>&- &
 viewer=$!
 within 5 json ticks.json 'len(t) > 3'
 kill -KILL "$pid"
@@ -201,7 +201,7 @@ int main(void)
 C
 ${CC:-cc} -o exec exec.c
 OPTIONS=report=never start ./exec
-follow --interval=0.2 "$pid" 9>\&- &
+follow --interval=0.2 "$pid" 9>&- &
 viewer=$!
 within 5 has_helper
 wait "$viewer"
