@@ -85,12 +85,12 @@ static attr_t attributes_of(const struct screen *screen, const struct lines_row 
 	return A_NORMAL;
 }
 
-/* The chosen site stays chosen wherever it goes; without it the cursor stays where it is. */
+/* A site a person chose stays chosen wherever it goes; without it the cursor stays where it is. */
 static void find_cursor(struct screen *screen)
 {
 	size_t rows = screen_rows();
 
-	for (size_t i = 0; i < screen->nr_order; i++) {
+	for (size_t i = 0; i < screen->nr_order && screen->is_held; i++) {
 		if (screen->order[i] == screen->chosen) {
 			screen->cursor = i;
 			break;

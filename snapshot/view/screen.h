@@ -21,6 +21,7 @@ struct screen {
 	bool is_typing, is_paused, has_color, has_utf8, has_exact;
 	uint32_t *order; /* of the last drawing */
 	size_t nr_order, max_order;
+	bool is_held;	  /* the cursor was moved: it follows its site; else it stays at the top */
 	uint32_t chosen;  /* site under the cursor */
 	size_t cursor;	  /* its place in the order */
 	size_t top;	  /* first row drawn */

@@ -101,6 +101,7 @@ static void move_cursor(struct screen *screen, long by)
 	to = to < 0 ? 0 : to >= (long)screen->nr_order ? (long)screen->nr_order - 1 : to;
 	if (to < 0)
 		return;
+	screen->is_held = to > 0;
 	screen->cursor = (size_t)to;
 	screen->chosen = screen->order[to];
 }
@@ -121,6 +122,7 @@ static void type(struct screen *screen, int key)
 		screen->filter[used + 1] = '\0';
 	}
 	screen->cursor = screen->top = 0;
+	screen->is_held = false;
 }
 
 static void move_by_key(struct screen *screen, int key)
@@ -161,6 +163,7 @@ static void open_or_back(struct screen *screen, bool is_enter)
 		screen->mode = SCREEN_SITE;
 	else
 		screen->mode = SCREEN_LIST;
+	screen->is_held = screen->mode == SCREEN_SITE || screen->cursor > 0;
 	screen->stack_top = 0;
 }
 
