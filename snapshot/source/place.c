@@ -119,8 +119,9 @@ static const char *task_forbids(pid_t pid, const char *task)
 	if (readlink(path, own, sizeof(own) - 1) < 0)
 		return errno == ENOENT ? NULL : "its namespaces are hidden from us";
 	(void)snprintf(path, sizeof(path), "/proc/%d/task/%.10s/ns/pid_for_children", (int)pid, task);
-	if (readlink(path, next, sizeof(next) - 1) < 0)
-		return errno == ENOENT && *own == '\0' ? NULL : "its namespaces are hidden from us";
+	/* there is none yet, says the kernel, of a namespace whose first process is still to come */
+	if (readlink(path, next, sizeof(next) - 1) < 0 && errno != ENOENT)
+		return "its namespaces are hidden from us";
 	return strcmp(own, next) ? "its children go to another pid namespace" : NULL;
 }
 

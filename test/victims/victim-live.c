@@ -3,7 +3,8 @@
  * victim-live.c - a program that is watched while it runs, and looks whether it notices.
  *
  * Arguments: "grow" keeps a block of 100 bytes every millisecond, "work" allocates and frees, "idle"
- * sleeps, "wild" has SITES distinct stacks, "latency" measures malloc and free for a second (each line read
+ * sleeps, "wild" has SITES distinct stacks, "fork" goes on as "grow" in a
+ * child too and says its number, "latency" measures malloc and free for a second (each line read
  * asks for it) and says what 999 of 1000 stay below, in ns. On SIGUSR1 it says what a program can see of a helper: number of
  * threads, children, the word libc keeps; "end" on stdin (or its end) ends it.
  */
@@ -138,6 +139,13 @@ int main(int argc, char **argv)
 	signal(SIGUSR1, on_signal);
 	for (unsigned i = 0; !strcmp(what, "wild") && i < nr_sites; i++)
 		wild(i, 20, 16);
+	if (!strcmp(what, "fork")) {
+		pid_t child = fork();
+
+		if (child)
+			printf("child %d\n", child);
+		what = "grow";
+	}
 	puts("ready");
 	fflush(stdout);
 	while (!strcmp(what, "latency") && getchar() == '\n')
