@@ -213,6 +213,7 @@ static int run_watch(const struct command *command, bool is_screen)
 		symbols_new(settings.is_pid ? root_of(pid_of(command, NULL), "live", root) : ""));
 	if (!options.full_stacks)
 		symbols_skip_debug(settings.symbols, is_library_of_the_system);
+	settings.left_bytes = settings.is_pid ? memory_left_bytes(pid_of(command, NULL)) : 0;
 	status = is_screen ? view_screen(&settings) : view_plain(&settings);
 	return status;
 }
@@ -299,7 +300,7 @@ static int run_report(const struct command *command)
 		if (!options.full_stacks)
 			symbols_skip_debug(report.symbols, is_library_of_the_system);
 		if (strcmp(report.state, "killed")) /* it is there, and its limits are */
-			report.left_bytes = memory_left_bytes(report.model->hello.pid);
+			report.left_bytes = memory_left_bytes(pid_of(command, report.model));
 		else
 			report.left_bytes = memory_left_bytes(0);
 		report_judge(&report);

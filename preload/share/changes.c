@@ -57,7 +57,7 @@ static bool tell_site(struct lw_changes *changes, uint32_t id, const struct lw_c
 
 	if (seen && *seen == digest)
 		return true;
-	if ((!seen || !*seen) && !lw_dump_site(&changes->dump, id))
+	if ((!seen || !*seen) && !(lw_dump_site(&changes->dump, id) && lw_dump_history(&changes->dump, id, count)))
 		return false;
 	if (!lw_dump_count(&changes->dump, id, count, oldest_ms))
 		return false;

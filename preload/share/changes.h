@@ -2,7 +2,7 @@
 /*
  * changes.h - what one reader of a region has been told, and what changed since: the live dump.
  *
- * The first tick says everything, later ones the sites whose counters moved, as absolute values,
+ * The first tick says everything, with the past of each site, later ones the sites whose counters moved, as absolute values,
  * new modules, new or repeated events, and the totals. It remembers 8 bytes a site. Used by the
  * helper for each viewer, and by a viewer itself on the region of a target that does not answer.
  * Reads the region through emit.c, so a hostile one does no harm. Allocates nothing, calls nothing

@@ -10,14 +10,12 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/random.h>
 #include <sys/shm.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,6 +24,7 @@
 #include "preload/share/queue.h"
 #include "snapshot/alloc.h"
 #include "snapshot/model/decode.h"
+#include "snapshot/source/alive.h"
 
 #define MS UINT64_C(1000000)
 
@@ -47,12 +46,11 @@ struct live {
 	struct lw_viewer *viewer;	 /* our place; NULL none */
 	uint64_t token;
 	uint32_t interval_ms, next_message;
-	int pidfd;
 	bool is_in_tick;      /* a message came that did not end its tick */
 	uint64_t heard_ns;    /* when the last message came, or we first asked */
 	uint64_t beat_ns, looked_ns, read_ns, retry_ns;
 	uint32_t retry_ms;
-	char exe[LW_EXE_BYTES]; /* of the process when we came, "" unknown */
+	struct alive process;
 	struct lw_changes *own; /* for reading the region ourselves */
 	struct lw_message message;
 };
@@ -145,16 +143,6 @@ static void ask(struct live *live)
 
 /* ---- opening and closing ---- */
 
-static void read_exe(const struct live *live, char out[LW_EXE_BYTES])
-{
-	char path[48];
-	ssize_t got;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)live_pid(live));
-	got = readlink(path, out, LW_EXE_BYTES - 1);
-	out[got > 0 ? got : 0] = '\0';
-}
-
 struct live *live_open(pid_t pid, uint32_t interval_ms, struct source_error *error)
 {
 	struct live *live = alloc_array(1, sizeof(*live));
@@ -178,12 +166,11 @@ struct live *live_open(pid_t pid, uint32_t interval_ms, struct source_error *err
 		live_close(live);
 		return NULL;
 	}
-	live->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	alive_open(&live->process, pid, live->found.is_alive);
 	live->status.task = '?';
 	live->status.why = "";
 	live->heard_ns = live->beat_ns = live->looked_ns = now;
 	live->retry_ms = FIRST_RETRY_MS;
-	read_exe(live, live->exe);
 	if (live->found.is_alive && lw_load(&live->found.region->state) == LW_STATE_RUNNING)
 		ask(live);
 	if (!live->viewer)
@@ -199,8 +186,7 @@ void live_close(struct live *live)
 	if (live->shared)
 		(void)shmdt(live->shared);
 	lw_region_detach(live->found.region);
-	if (live->pidfd > 0)
-		close(live->pidfd);
+	alive_close(&live->process);
 	if (live->own)
 		free(live->own->seen);
 	free(live->own);
@@ -313,16 +299,21 @@ static enum live_news take_messages(struct live *live, lw_emit_sink_fn *sink, vo
 
 /* ---- the region ---- */
 
-static enum live_news read_region(struct live *live, uint64_t now, lw_emit_sink_fn *sink, void *context)
+static void note_age(struct live *live, uint64_t now)
 {
 	uint64_t started_ns = live->found.region->started_mono_ns;
 	uint64_t ended_ns = lw_load(&live->found.region->ended_mono_ns);
 
 	ended_ns = ended_ns ? ended_ns : now;
+	live->status.at_ns = ended_ns > started_ns ? ended_ns - started_ns : 0;
+}
+
+static enum live_news read_region(struct live *live, uint64_t now, lw_emit_sink_fn *sink, void *context)
+{
 	live->own->dump.sink = sink;
 	live->own->dump.context = context;
 	live->read_ns = now;
-	live->status.at_ns = ended_ns > started_ns ? ended_ns - started_ns : 0;
+	note_age(live, now);
 	if (!lw_changes_tick(live->own, now) || !end_tick(live, sink, context))
 		return LIVE_FAILED;
 	return LIVE_TICK;
@@ -341,72 +332,43 @@ bool live_dump(struct live *live, lw_emit_sink_fn *sink, void *context)
 	return lw_emit_region(live->found.region, live->found.bytes, now_ns(), sink, context);
 }
 
-/* The target is gone: what it left behind, completed by its helper if there was one. */
+/* Exit has begun, or is over: what it frees from now on is not what the program held. */
+static bool is_ending(const struct live *live)
+{
+	const struct lw_region_header *region = live->found.region;
+
+	return lw_load_acquire(&region->exit_began_ms) || lw_load_acquire(&region->state) >= LW_STATE_ENDING;
+}
+
+/*
+ * The target is gone. After a kill: what it left behind, completed by its helper if there was one. After an
+ * exit, which has freed what the person wants to see, only how it ended: the last state stays.
+ */
 static enum live_news read_end(struct live *live, const char *why, lw_emit_sink_fn *sink, void *context)
 {
 	const struct timespec pause = {.tv_nsec = 5 * MS};
 	uint64_t now = now_ns();
-	enum live_news news;
+	bool is_good;
 
 	while (lw_load(&live->found.region->helper_pid) && now_ns() - now < COMPLETE_MS * MS)
 		(void)nanosleep(&pause, NULL);
+	now = now_ns();
+	live->own->dump.sink = sink;
+	live->own->dump.context = context;
+	if (live->status.nr_ticks && is_ending(live))
+		is_good = lw_dump_hello(&live->own->dump, now) && lw_dump_totals(&live->own->dump) &&
+			  lw_dump_bye(&live->own->dump);
+	else
+		is_good = lw_emit_region(live->found.region, live->found.bytes, now, sink, context);
+	if (live->status.way != LIVE_ENDED)
+		note_age(live, now);
 	live->status.way = LIVE_ENDED;
 	live->status.why = why;
-	news = read_region(live, now_ns(), sink, context);
-	if (news == LIVE_TICK && !lw_dump_bye(&live->own->dump))
-		news = LIVE_FAILED;
 	leave_place(live);
-	return news == LIVE_TICK ? LIVE_END : news;
+	return is_good && end_tick(live, sink, context) ? LIVE_END : LIVE_FAILED;
 }
 
 /* ---- the process ---- */
-
-/* State letter and resident memory, once in a while. */
-static void look_at_process(struct live *live)
-{
-	char path[48], line[256];
-	unsigned long pages;
-	FILE *file;
-	const char *at;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)live_pid(live));
-	file = fopen(path, "re");
-	live->status.task = '?';
-	if (file && fgets(line, sizeof(line), file) && (at = strrchr(line, ')')) && at[1] && at[2])
-		live->status.task = at[2];
-	if (file)
-		(void)fclose(file);
-	(void)snprintf(path, sizeof(path), "/proc/%d/statm", (int)live_pid(live));
-	file = fopen(path, "re");
-	if (file && fscanf(file, "%*s %lu", &pages) == 1 && pages)
-		live->status.rss_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
-	if (file)
-		(void)fclose(file);
-}
-
-static bool is_dead(const struct live *live)
-{
-	struct pollfd gone = {live->pidfd, POLLIN, 0};
-
-	if (!live->found.is_alive)
-		return true;
-	if (live->pidfd >= 0)
-		return poll(&gone, 1, 0) > 0;
-	return kill(live_pid(live), 0) < 0 && errno == ESRCH;
-}
-
-static bool has_exec(const struct live *live)
-{
-	char exe[LW_EXE_BYTES];
-	struct shmid_ds stat;
-
-	read_exe(live, exe);
-	if (live->exe[0] && exe[0] && strcmp(exe, live->exe))
-		return true;
-	/* the new image has replaced the region, or the cleaner has taken it away */
-	return shmctl(live->found.shmid, IPC_STAT, &stat) < 0 ? errno == EINVAL || errno == EIDRM
-							       : (stat.shm_perm.mode & SHM_DEST) != 0;
-}
 
 /* How it ended; NULL: it runs. */
 static const char *end_of(struct live *live)
@@ -416,9 +378,9 @@ static const char *end_of(struct live *live)
 		[LW_END_QUICK_EXIT] = "ended by quick_exit"};
 	uint32_t end_kind = lw_load(&live->found.region->end_kind);
 
-	if (is_dead(live))
+	if (alive_is_dead(&live->process))
 		return end_kind > LW_END_NONE && end_kind <= LW_END_QUICK_EXIT ? ends[end_kind] : "was killed";
-	if (lw_load_acquire(&live->found.region->state) < LW_STATE_ENDING && has_exec(live))
+	if (lw_load_acquire(&live->found.region->state) < LW_STATE_ENDING && alive_has_exec(&live->process, live->found.shmid))
 		return "has started another program (exec)";
 	return NULL;
 }
@@ -493,7 +455,7 @@ static const char *look_around(struct live *live, uint64_t now)
 	if (now - live->looked_ns < 100 * MS && live->status.task != '?')
 		return NULL;
 	live->looked_ns = now;
-	look_at_process(live);
+	alive_look(&live->process, &live->status.task, &live->status.rss_bytes);
 	give_signs(live, now);
 	return end_of(live);
 }
@@ -504,9 +466,9 @@ enum live_news live_wait(
 	uint64_t now, until_ns = now_ns() + wait_ms * MS;
 
 	for (;;) {
-		enum live_news news = live->viewer && live->status.way != LIVE_ENDED
-					      ? take_messages(live, sink, context)
-					      : LIVE_NOTHING;
+		bool is_over = live->status.way == LIVE_ENDED || (live->status.nr_ticks && is_ending(live));
+		enum live_news news =
+			live->viewer && !is_over ? take_messages(live, sink, context) : LIVE_NOTHING;
 		const char *end;
 
 		if (news != LIVE_NOTHING)
@@ -515,12 +477,12 @@ enum live_news live_wait(
 		end = live->status.way == LIVE_ENDED ? NULL : look_around(live, now);
 		if (end)
 			return read_end(live, end, sink, context);
-		if (live->status.way != LIVE_ENDED && live->viewer && is_silent(live, now)) {
+		if (!is_over && live->viewer && is_silent(live, now)) {
 			live->status.way = LIVE_REGION;
 			live->status.why = silence_of(live);
 			live->is_in_tick = false;
 		}
-		if (live->status.way == LIVE_REGION &&
+		if (live->status.way == LIVE_REGION && !is_over &&
 			(!live->read_ns || now - live->read_ns >= live->interval_ms * MS))
 			return read_region(live, now, sink, context);
 		if (has_input(fd) || now >= until_ns)

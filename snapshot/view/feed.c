@@ -44,6 +44,7 @@ int view_open(struct view *view, const struct view_settings *settings)
 		.interval_ms = settings->interval_ms,
 		.max_shown = settings->nr_ticks};
 	watch_init(&view->watch, settings->symbols, settings->suppress, settings->options);
+	view->watch.report.left_bytes = settings->left_bytes;
 	if (settings->is_pid) {
 		view->live = live_open((pid_t)atoi(settings->what), settings->interval_ms, &error);
 		if (!view->live) {
@@ -180,7 +181,7 @@ void view_row(struct view *view, uint32_t site, struct lines_row *row)
 		.oldest_ms = watch_oldest_ms(watch, site),
 		.verdict = !judged->is_judged ? "..."
 			   : judged->judged.rule ? "(hidden)"
-						: verdict_name(judged->judged.verdict),
+						: verdict_name(watch_verdict(watch, site)),
 		.function = judged->function,
 		.file = judged->file,
 		.module = judged->module,

@@ -58,6 +58,12 @@ static json_t *text_of(const char *text)
 	return value ? value : json_string("?");
 }
 
+static json_t *growth_object(const struct growth *growth)
+{
+	return json_pack("{s:f, s:f, s:f, s:f}", "bytes_per_s", growth->bytes_per_s, "p", growth->p, "since_s",
+		growth->since_s, "gained_bytes", growth->gained_bytes);
+}
+
 static json_t *row_object(struct view *view, uint32_t site)
 {
 	const struct model_site *now = &view->watch.decode.model->sites[site];
@@ -71,6 +77,8 @@ static json_t *row_object(struct view *view, uint32_t site)
 		"total_blocks", (json_int_t)now->count.alloc_blocks, "change_bytes",
 		(json_int_t)row.change_bytes, "since_bytes", (json_int_t)row.since_bytes,
 		"slope_bytes_per_s", row.bytes_per_s);
+	if (watch_growth(&view->watch, site)->kind != GROWTH_STEADY)
+		(void)json_object_set_new(object, "growth", growth_object(watch_growth(&view->watch, site)));
 	if (row.oldest_ms != UINT64_MAX)
 		(void)json_object_set_new(object, "oldest_s", json_real((double)row.oldest_ms / 1000));
 	if (row.function)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "snapshot/report/format.h"
+#include "snapshot/report/trend_text.h"
 
 enum { COLOR_BAD = 1, COLOR_DOUBT, FIRST_ROW = LINES_HEADS + 1, LEAST_WIDTH = 40 };
 
@@ -162,12 +163,33 @@ static void format_frame(char line[LINES_BYTES], size_t i, const struct report_f
 		line[getmaxx(stdscr)] = '\0';
 }
 
+/* Why the verdict is what it is, and when memory runs out; false: nothing to say. */
+static bool reason_of(struct watch *watch, uint32_t site, char line[LINES_BYTES])
+{
+	struct trend trend = {.growth = *watch_growth(watch, site), .nr_points = 1};
+	const struct watch_site *judged = watch_judge(watch, site);
+	char why[TREND_TEXT_BYTES], outlook[TREND_TEXT_BYTES];
+	double now_s = (double)watch->at_ns / 1e9;
+
+	trend.points[0].s = now_s;
+	if (judged->is_judged && judged->judged.reason) {
+		(void)snprintf(line, LINES_BYTES, "kept by %s", judged->judged.reason);
+	} else {
+		trend_text(why, &trend, now_s);
+		trend_outlook(outlook, &trend.growth, watch->report.left_bytes);
+		(void)snprintf(line, LINES_BYTES, "%s%s%s", why, *outlook ? "; " : "", outlook);
+	}
+	if ((size_t)getmaxx(stdscr) < strlen(line))
+		line[getmaxx(stdscr)] = '\0';
+	return line[0] != '\0';
+}
+
 static void draw_site(struct screen *screen)
 {
 	struct watch *watch = &screen->view->watch;
 	const struct model_site *site = &watch->decode.model->sites[screen->chosen];
 	struct lines_style style = style_of(screen);
-	size_t rows = screen_rows() - 1;
+	size_t rows = screen_rows() - 1, first = FIRST_ROW + 1;
 	char line[LINES_BYTES];
 	struct lines_row row;
 
@@ -176,6 +198,10 @@ static void draw_site(struct screen *screen)
 	view_row(screen->view, screen->chosen, &row);
 	lines_row(line, &row, &style);
 	put_line(FIRST_ROW, line, attributes_of(screen, &row));
+	if (reason_of(watch, screen->chosen, line)) {
+		put_line((int)first++, line, A_NORMAL);
+		rows--;
+	}
 	report_stack(&watch->report, site, &watch->stack);
 	if (screen->stack_top + 1 > watch->stack.nr_frames)
 		screen->stack_top = watch->stack.nr_frames ? watch->stack.nr_frames - 1 : 0;
@@ -185,7 +211,7 @@ static void draw_site(struct screen *screen)
 		line[0] = '\0';
 		if (at < watch->stack.nr_frames)
 			format_frame(line, at, &watch->stack.frames[at]);
-		put_line((int)(FIRST_ROW + 1 + i), line, A_NORMAL);
+		put_line((int)(first + i), line, A_NORMAL);
 	}
 }
 

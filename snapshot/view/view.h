@@ -33,6 +33,7 @@ struct view_settings {
 	uint32_t interval_ms;
 	uint64_t nr_ticks;    /* 0: until it ends */
 	uint64_t top;	      /* rows printed, 0 all */
+	uint64_t left_bytes;  /* of memory, for whoever grows; 0 unknown */
 	const char *save;     /* file name, "-" stdout, NULL none */
 	const struct lw_options *options;
 	struct suppress *suppress;

@@ -76,6 +76,7 @@ static void add_samples(struct watch *watch, uint64_t at_ns)
 		if (watch->sites[s].series)
 			watch->sites[s].series[watch->nr_samples] = model->sites[s].live_bytes;
 	watch->nr_samples++;
+	watch->nr_sampled++;
 }
 
 /* The first change of a site: until now it was what it was at the last tick. */
@@ -204,6 +205,49 @@ double watch_slope(const struct watch *watch, size_t site)
 		down += t * t;
 	}
 	return down > 0 ? up / down * 1000 : 0;
+}
+
+enum { MAX_PAST = 32 }; /* samples from before we came: more are thinned out */
+
+/* Samples of the history in the region from before our first one. */
+static size_t add_past(const struct watch *watch, size_t site, struct growth_point *points)
+{
+	const struct model_history *past = watch->decode.model->sites[site].history;
+	size_t nr_before = 0, nr = 0, step;
+
+	while (past && nr_before < past->nr_samples && past->samples[nr_before].ms < watch->at_ms[0])
+		nr_before++;
+	step = nr_before / MAX_PAST + 1;
+	for (size_t i = 0; i < nr_before; i += step)
+		points[nr++] = (struct growth_point){
+			(double)past->samples[i].ms / 1000, (double)past->samples[i].bytes};
+	return nr;
+}
+
+const struct growth *watch_growth(struct watch *watch, size_t place)
+{
+	struct growth_point points[MAX_PAST + WATCH_SAMPLES];
+	struct watch_site *site = &watch->sites[place];
+	size_t nr;
+
+	if (site->grown_at == watch->nr_sampled)
+		return &site->growth;
+	site->grown_at = watch->nr_sampled;
+	nr = add_past(watch, place, points);
+	for (size_t i = 0; i < watch->nr_samples; i++)
+		points[nr++] = (struct growth_point){
+			(double)watch->at_ms[i] / 1000, (double)watch_at(watch, place, i)};
+	growth_judge(points, nr, &site->growth);
+	return &site->growth;
+}
+
+enum verdict watch_verdict(struct watch *watch, size_t place)
+{
+	const struct watch_site *site = watch_judge(watch, place);
+
+	if (!site->is_judged)
+		return VERDICT_UNFREED;
+	return verdict_with_growth(site->judged.verdict, watch_growth(watch, place)->kind, false);
 }
 
 uint64_t watch_oldest_ms(const struct watch *watch, size_t site)

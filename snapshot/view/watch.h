@@ -20,6 +20,8 @@ struct watch_site {
 	int64_t change_bytes;		      /* by the last tick */
 	uint64_t base_bytes, base_blocks;     /* at the baseline */
 	uint64_t *series;		      /* bytes at watch->at_ms[]; NULL: always base_bytes */
+	struct growth growth;		      /* as of grown_at samples */
+	uint64_t grown_at;
 	bool is_judged;
 	struct report_site judged;
 	const char *function, *file, *module; /* of the frame to show, once judged; NULL unknown */
@@ -41,6 +43,7 @@ struct watch {
 	size_t nr_sites, max_sites;
 	uint64_t at_ms[WATCH_SAMPLES]; /* times of the samples, after the start of the process */
 	size_t nr_samples;
+	uint64_t nr_sampled; /* ever */
 	uint64_t nr_ticks, stride; /* ticks per sample */
 	uint64_t at_ns, base_ns;
 	struct watch_totals totals;
@@ -83,6 +86,10 @@ size_t watch_order(struct watch *watch, enum watch_sort sort, const char *filter
 
 double watch_slope(const struct watch *watch, size_t site); /* bytes a second, over the series */
 uint64_t watch_oldest_ms(const struct watch *watch, size_t site); /* its age; UINT64_MAX unknown */
+/* What the site's past says: its history in the region, then our own series. Judged anew after each sample. */
+const struct growth *watch_growth(struct watch *watch, size_t site);
+/* The verdict with that; names are looked up as by watch_judge(). */
+enum verdict watch_verdict(struct watch *watch, size_t site);
 /* Names and verdict, looked up at the first time if there is patience left; else not yet is_judged. */
 const struct watch_site *watch_judge(struct watch *watch, size_t site);
 /* The sample i of a site, whether or not it has a series. */

@@ -1,6 +1,6 @@
+# SPDX-License-Identifier: MIT
 # A process in pid, IPC, mount and user namespaces of its own is watched from outside: by its number here,
 # with the names of files that only it sees.
-# SPDX-License-Identifier: MIT
 # usage: e2e-containers.sh [BUILD_DIR]
 LW_BUILD=$(realpath "${1:-${LW_BUILD:?usage: $0 BUILD_DIR}}")
 LW_SOURCE=${LW_SOURCE:-$(realpath "$(dirname "$0")/../..")}

@@ -1,5 +1,5 @@
-# The stream of a running program: it answers viewers without noticing them, whatever they do.
 # SPDX-License-Identifier: MIT
+# The stream of a running program: it answers viewers without noticing them, whatever they do.
 # usage: e2e-live.sh [BUILD_DIR]
 . "$(dirname "$0")/cleaner-lib.sh"
 snapshot=$build/snapshot/leakwatch-snapshot

@@ -1,6 +1,6 @@
+# SPDX-License-Identifier: MIT
 # The screen of leakwatch-snapshot in a real terminal: what it shows, its keys, resizing, the end of
 # what it watches; and a watch saved in a file, and viewers that come and go a hundred times.
-# SPDX-License-Identifier: MIT
 # usage: e2e-viewer.sh [BUILD_DIR]
 . "$(dirname "$0")/cleaner-lib.sh"
 snapshot=$build/snapshot/leakwatch-snapshot
