@@ -210,6 +210,27 @@ ok 'and the helper goes' within 5 has_no_helper
 let_go
 reap
 
+# ---- the hidden leaks, while they grow ----
+
+for how in list queue; do
+	env LD_PRELOAD="$library" LEAKWATCH_OPTIONS="json=$work/json/%p.json:report=never" \
+		"$victims/victim-hidden" $how 4 >out 2>err </dev/null &
+	pid=$!
+	within 5 [ -n "$(ls /proc/$pid/maps 2>/dev/null)" ]
+	is_watched() { "$snapshot" --columns "$pid"; }
+	within 5 is_watched
+	follow --interval=0.1 "$pid"
+	ticks "$how: a site that exit will free grows, and is called so" \
+		'any(s["verdict"] == "growing" and s["growth"]["p"] < 0.001 for x in t for s in x["sites"][:1])'
+	ticks "$how: steady ones are not accused" \
+		'len({s["id"] for x in t for s in x["sites"] if s["verdict"] == "growing"}) == 1'
+	ticks "$how: what it held before exit stays to be seen" \
+		't[-1]["state"] == "exit" and t[-1]["sites"][0]["verdict"] == "growing"'
+	reap
+	within 5 is_reported "$pid"
+	ok "$how: held, says the report at exit" has "$pid" '"verdict":"held"'
+done
+
 # ---- children ----
 
 OPTIONS=report=never start "$victim" fork
@@ -288,11 +309,15 @@ ask() {
 	awk '/p99/ { ns = $2 } END { print ns }' out
 }
 has_more_of() { [ "$(grep -c "$1" out)" -gt "$2" ]; }
+is_as_fast() { # the best of some measures each: others use this machine too
+	echo "999 of 1000 fours of malloc and free take less than $alone ns, watched $watched ns"
+	[ "$watched" -le $((alone * 11 / 10)) ]
+}
 OPTIONS=report=never start "$victim" latency
 alone=999999
 watched=999999
 ask >/dev/null
-for _ in 1 2 3 4; do
+for round in 1 2 3 4 5 6 7 8 9 10; do
 	got=$(ask)
 	[ "$got" -lt "$alone" ] && alone=$got
 	timeout 20 "$snapshot" --json --interval=1 "$pid" >latency.json 9>&- &
@@ -302,11 +327,8 @@ for _ in 1 2 3 4; do
 	[ "$got" -lt "$watched" ] && watched=$got
 	pkill -P "$viewer"
 	wait "$viewer" 2>/dev/null
+	[ "$round" -ge 3 ] && is_as_fast >/dev/null && break
 done
-is_as_fast() { # of four measures each the best: others use this machine too
-	echo "999 of 1000 fours of malloc and free take less than $alone ns, watched $watched ns"
-	[ "$watched" -le $((alone * 11 / 10 + 20)) ]
-}
 ok 'malloc is as fast while somebody watches' is_as_fast
 echo "# p99.9 of four pairs: $alone ns alone, $watched ns watched"
 kill -KILL "$pid"
