@@ -28,6 +28,7 @@
 #include "preload/base/sys.h"
 #include "preload/live/cleaner.h"
 #include "preload/live/report.h"
+#include "preload/live/serve.h"
 #include "preload/live/spawn.h"
 #include "preload/live/tell.h"
 #include "preload/record/blocks.h"
@@ -185,6 +186,9 @@ static bool go_up(void)
 	lw_hot.start_ns = lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE);
 	lw_box->granule_bytes = 1u << lw_hot.granule_shift;
 	(void)lw_syscall(SYS_madvise, &lw_hot_page, sizeof(lw_hot_page), MADV_WIPEONFORK);
+	refusal = lw_box_add_queue();
+	if (options.verbose && refusal)
+		lw_log("no message queue (error %d): viewers read the shared memory instead", -refusal);
 	lw_track_start();
 	if (!options.stay || !(lw_box->flags & LW_REGION_ROOT)) /* else the launcher waits for us */
 		lw_cleaner_register();
@@ -202,8 +206,15 @@ bool lw_bring_up(void)
 	return go_up();
 }
 
+void lw_now_and_then(void)
+{
+	lw_serve_look();
+}
+
 void lw_child_started(void)
 {
+	lw_serve_forked();
+	(void)lw_box_add_queue();
 	if (lw_options_follows(&options, program_name()))
 		lw_box->flags |= LW_REGION_WATCHED;
 	lw_cleaner_register();

@@ -178,7 +178,13 @@ LW_INLINE uint64_t now_ms(void)
 	return (lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / NS_PER_MS;
 }
 
-/* Since the clock is read here, this is where the history learns that it is time. */
+static LW_COLD void look(uint64_t ms)
+{
+	lw_store(&lw_hot.next_look_ms, ms + LW_LOOK_MS);
+	lw_now_and_then();
+}
+
+/* Since the clock is read here, this is where what is to be done now and then learns that it is time. */
 LW_INLINE uint32_t birth_now(void)
 {
 	uint32_t birth, floor = lw_load(&lw_hot.birth_floor);
@@ -186,6 +192,8 @@ LW_INLINE uint32_t birth_now(void)
 
 	if (LW_UNLIKELY(ms >= lw_load(&lw_hot.next_sample_ms)))
 		lw_history_step(ms);
+	if (LW_UNLIKELY(ms >= lw_load(&lw_hot.next_look_ms)))
+		look(ms);
 	birth = lw_block_birth(ms);
 	return birth > floor ? birth : floor;
 }

@@ -61,6 +61,11 @@ void lw_track_finish(void);
 bool lw_track_enter(void);
 void lw_track_leave(void);
 
+/* Called now and then, inside an event, at most every LW_LOOK_MS or when much memory came or went (init.c:
+ * has a viewer asked?). */
+enum { LW_LOOK_MS = 100 };
+void lw_now_and_then(void);
+
 /* Called by a forked child once its tables are its own (init.c: register with the cleaner ...). */
 void lw_child_started(void);
 

@@ -21,6 +21,7 @@
 #include "preload/base/sys.h"
 #include "preload/share/boxfile.h"
 #include "preload/share/process.h"
+#include "preload/share/queue.h"
 
 struct lw_lock lw_sites_lock = LW_LOCK_INIT;
 struct lw_region_header *lw_box;
@@ -134,6 +135,7 @@ static void fill(struct lw_region_header *region, const struct lw_region_header 
 	region->version = LW_REGION_VERSION;
 	region->header_bytes = sizeof(*region);
 	region->shmid = shmid;
+	region->msqid = -1;
 	region->state = LW_STATE_STARTING;
 	if (shmid < 0)
 		region->flags |= LW_REGION_PRIVATE;
@@ -243,8 +245,18 @@ bool lw_box_renew(void)
 
 void lw_box_remove(void)
 {
-	if (lw_box && lw_box->shmid >= 0 && lw_box->pid == lw_sys_getpid())
-		(void)lw_syscall(SYS_shmctl, lw_box->shmid, IPC_RMID, 0);
+	if (!lw_box || lw_box->shmid < 0 || lw_box->pid != lw_sys_getpid())
+		return;
+	lw_queue_remove(lw_box->msqid);
+	(void)lw_syscall(SYS_shmctl, lw_box->shmid, IPC_RMID, 0);
+}
+
+int32_t lw_box_add_queue(void)
+{
+	int32_t msqid = lw_box->shmid < 0 ? -1 : lw_queue_create(lw_box->pid);
+
+	lw_store(&lw_box->msqid, msqid < 0 ? -1 : msqid);
+	return lw_box->shmid < 0 || msqid >= 0 ? 0 : msqid;
 }
 
 uint32_t lw_box_take_locked(size_t nr_bytes)
