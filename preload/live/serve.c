@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "preload/base/sandbox.h"
 #include "preload/base/mem.h"
 #include "preload/base/sys.h"
 #include "preload/live/helper.h"
@@ -81,7 +82,7 @@ LW_COLD void lw_serve_look(void)
 	if (lw_load(&running) || (!lw_load(&to_be_reaped) && (!lw_box || !lw_load(&lw_box->is_watched))))
 		return;
 	/* a child that only borrows our memory (vfork) starts and reaps nothing */
-	if (!lw_box || lw_box->pid != lw_sys_getpid() || __atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE))
+	if (lw_sandboxed() || !lw_box || lw_box->pid != lw_sys_getpid() || __atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE))
 		return;
 	reap();
 	if (!to_be_reaped && lw_load(&lw_box->is_watched) && lw_load(&lw_box->msqid) >= 0 &&

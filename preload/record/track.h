@@ -47,6 +47,13 @@ bool lw_bring_up(void);
 
 /* For init.c: the process is set up, hooks may work. */
 void lw_track_start(void);
+/*
+ * In the child of a fork made by a signal handler that interrupted our code: that code will go on, so the
+ * tables must be the child's own before. Does nothing in any other child.
+ */
+void lw_track_forked_inside(void);
+/* Before the program enters a sandbox: what may be needed soon is made now. */
+void lw_track_prepare_sandbox(void);
 /* Tracking ends for good. */
 void lw_track_stop(void);
 bool lw_track_is_on(void);

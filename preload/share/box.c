@@ -18,6 +18,7 @@
 #include "preload/base/hot.h"
 #include "preload/base/log.h"
 #include "preload/base/mem.h"
+#include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
 #include "preload/share/boxfile.h"
 #include "preload/share/process.h"
@@ -243,9 +244,24 @@ bool lw_box_renew(void)
 	return lw_box != NULL;
 }
 
+bool lw_box_is_shared(void)
+{
+	struct shmid_ds segment;
+
+	if (!lw_box || lw_box->shmid < 0 || lw_syscall(SYS_shmctl, lw_box->shmid, IPC_STAT, &segment) < 0 ||
+			segment.shm_cpid != lw_box->pid || segment.shm_segsz < lw_box->total_bytes)
+		return false;
+	for (unsigned attempt = 0; attempt < LW_REGION_KEYS; attempt++) {
+		if (segment.shm_perm.__key == lw_region_key(lw_box->pid, attempt))
+			return true;
+	}
+	return segment.shm_perm.mode & SHM_DEST; /* marked for removal: it has no key any more */
+}
+
 void lw_box_remove(void)
 {
-	if (!lw_box || lw_box->shmid < 0 || lw_box->pid != lw_sys_getpid())
+	/* in another IPC namespace than at the start the number may be a segment of the program's */
+	if (lw_sandboxed() || !lw_box_is_shared() || lw_box->pid != lw_sys_getpid())
 		return;
 	lw_queue_remove(lw_box->msqid);
 	(void)lw_syscall(SYS_shmctl, lw_box->shmid, IPC_RMID, 0);

@@ -69,6 +69,9 @@ int32_t lw_box_add_queue(void);
 /* Takes region and queue out of the system: nobody can attach any more. This process keeps the region. */
 void lw_box_remove(void);
 
+/* Can others attach to the region by its number, here and now? */
+bool lw_box_is_shared(void);
+
 /* Room in the pool, in units of 8 bytes from its start; 0: full. Zeroed. */
 uint32_t lw_box_take_locked(size_t nr_bytes) LW_HOLDS(lw_sites_lock);
 
