@@ -62,6 +62,10 @@ bool lw_spawn_find(const char *name, char *out, size_t out_bytes)
 	stpcpy(stpcpy(below, "/../"), room ? room + 1 : "");
 	return try_path(out, out_bytes, library_dir, "", name) ||
 	       try_path(out, out_bytes, library_dir, below, name) ||
+	       try_path(out, out_bytes, library_dir, "/../../bin", name) || /* a tree that was moved */
+	       try_path(out, out_bytes, library_dir, "/../../../bin", name) ||
+	       try_path(out, out_bytes, library_dir, "/../../libexec/leakwatch", name) ||
+	       try_path(out, out_bytes, library_dir, "/../../../libexec/leakwatch", name) ||
 	       try_path(out, out_bytes, LW_LIBEXECDIR, "", name) ||
 	       try_path(out, out_bytes, LW_BINDIR, "", name);
 }
