@@ -21,6 +21,7 @@
 
 #include "cleaner/reporter.h"
 #include "cleaner/watch.h"
+#include "preload/share/queue.h"
 #include "preload/base/base.h"
 
 #define MS UINT64_C(1000000)
@@ -133,8 +134,22 @@ static void adopt(struct target *target, const struct shmid_ds *stat, uint64_t n
 
 /* ---- what is to be done ---- */
 
+/* The queue of the process, which its region names. */
+static void remove_queue(int shmid)
+{
+	const struct lw_region_header *region;
+	uint64_t bytes;
+	const char *why;
+
+	if (lw_region_attach_id(shmid, &region, &bytes, &why))
+		return;
+	lw_queue_remove(lw_load(&region->msqid));
+	lw_region_detach(region);
+}
+
 static void remove_segment(struct target *target)
 {
+	remove_queue(target->shmid);
 	(void)shmctl(target->shmid, IPC_RMID, NULL);
 	clear(target);
 }

@@ -20,25 +20,33 @@ logs=()
 "$top/test/setup.sh" test || exit 1
 "$top/test/e2e/left-over.sh" begin "$build/before.ipc" "$build"
 
-# make NAME COMPILER CXX-COMPILER MESON-ARGUMENTS...
-make() {
+# configure NAME COMPILER CXX-COMPILER MESON-ARGUMENTS...
+configure() {
 	local folder=$build/$1 cc=$2 cxx=$3
 	shift 3
-	if [ ! -f "$folder/build.ninja" ]; then
-		CC=$cc CXX=$cxx meson setup "$folder" "$top" --werror "$@" >"$folder.log" 2>&1 || {
-			cat "$folder.log"
-			return 1
-		}
-	fi
-	ninja -C "$folder" --quiet
+	[ -f "$folder/build.ninja" ] && return
+	CC=$cc CXX=$cxx meson setup "$folder" "$top" --werror "$@" >"$folder.log" 2>&1 || {
+		cat "$folder.log"
+		return 1
+	}
 }
 
-# run NAME MESON-TEST-ARGUMENTS...
+# make NAME: everything, as a user builds it
+make() {
+	ninja -C "$build/$1" --quiet
+}
+
+# run NAME MESON-TEST-ARGUMENTS...: builds what the tests want that is not there, and runs them
 run() {
-	local folder=$build/$1
+	local folder=$build/$1 log=$build/$1/meson-logs/testlog.json
 	shift
-	meson test -C "$folder" --no-rebuild --print-errorlogs --no-suite=bench "$@"
-	logs+=("$folder/meson-logs/testlog.json")
+	rm -f "$log"
+	meson test -C "$folder" --print-errorlogs --no-suite=bench "$@"
+	if [ -f "$log" ]; then
+		logs+=("$log")
+	else
+		broken+=("build and tests in $folder")
+	fi
 }
 
 # stage TITLE NAME: prints how long the one before took
@@ -47,7 +55,7 @@ stage() {
 }
 
 stage 'gcc: all tests'
-if make gcc gcc g++ --buildtype=debugoptimized; then
+if configure gcc gcc g++ --buildtype=debugoptimized && make gcc; then
 	run gcc
 else
 	broken+=('build with gcc')
@@ -55,23 +63,23 @@ fi
 stage 'clang: warnings and lock analysis, unit tests'
 if ! command -v clang >/dev/null; then
 	logs+=('skip:clang is not installed')
-elif make clang clang clang++ --buildtype=debugoptimized; then
+elif configure clang clang clang++ --buildtype=debugoptimized && make clang; then
 	run clang --suite unit
 else
 	broken+=('build with clang')
 fi
 stage 'gcc with AddressSanitizer and UndefinedBehaviourSanitizer: unit tests'
-if make asan gcc g++ -Db_sanitize=address,undefined -Db_lundef=false; then
+if configure asan gcc g++ -Db_sanitize=address,undefined -Db_lundef=false; then
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=0 \
 		run asan --suite unit
 else
-	broken+=('build with AddressSanitizer')
+	broken+=('set up a build with AddressSanitizer')
 fi
 stage 'gcc with ThreadSanitizer: unit and stress tests'
-if make tsan gcc g++ -Db_sanitize=thread -Db_lundef=false; then
+if configure tsan gcc g++ -Db_sanitize=thread -Db_lundef=false; then
 	TSAN_OPTIONS=halt_on_error=1 run tsan --suite unit --suite stress
 else
-	broken+=('build with ThreadSanitizer')
+	broken+=('set up a build with ThreadSanitizer')
 fi
 stage 'what is left over'
 if ! "$top/test/e2e/left-over.sh" end "$build/before.ipc" "$build"; then

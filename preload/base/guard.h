@@ -34,9 +34,11 @@ struct lw_thread {
 	struct lw_memos *memos;	/* table of remembered stacks */
 	struct lw_scratch *scratch; /* room for one stack under construction; same mapping as memos */
 	uintptr_t stack_lo, stack_hi; /* memory known to be readable, [lo, hi) */
+	uintptr_t own_lo, own_hi; /* the same of the stack the thread was made with; 0 not known yet */
 	int64_t live_bytes;	/* allocated minus freed since the last flush */
 	int64_t live_max;	/* its highest value since the last flush */
 	uint32_t is_registered;	/* will be told when the thread ends */
+	uint32_t is_own_stack;	/* [lo, hi) is that stack: it stays as long as the thread */
 	uint32_t is_late;	/* inside an event with borrowed things */
 	uint32_t nr_paused;	/* leakwatch_pause() calls in force */
 	uint32_t reserved;

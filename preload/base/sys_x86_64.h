@@ -25,6 +25,41 @@ LW_INLINE long lw_syscall6(long nr, long a, long b, long c, long d, long e, long
 	return ret;
 }
 
+/*
+ * clone(2) into run(context) on a stack of its own; run never returns. *tid is set before the child
+ * runs, and cleared by the kernel when it is gone, as the flags say. tls: the child's thread pointer.
+ */
+LW_INLINE long lw_sys_clone(unsigned long flags, void *stack_top, int32_t *tid, void *tls,
+		void (*run)(void *), void *context)
+{
+	register void *r10 __asm__("r10") = tid;
+	register void *r8 __asm__("r8") = tls;
+	register void (*r9)(void *) __asm__("r9") = run;
+	void **stack = (void **)stack_top - 1;
+	long ret;
+
+	*stack = context;
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "xor %%ebp, %%ebp\n\t"
+			 "pop %%rdi\n\t"
+			 "call *%%r9\n\t"
+			 "hlt\n"
+			 "1:"
+			 : "=a"(ret)
+			 : "a"(56 /* clone */), "D"(flags), "S"(stack), "d"(tid), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+
+/* Makes zeroed memory at tp a thread pointer that libc's accesses to thread-locals find sane. */
+LW_INLINE void lw_thread_pointer_fill(void *tp)
+{
+	((void **)tp)[0] = tp;
+	((void **)tp)[2] = tp;
+}
+
 LW_INLINE uintptr_t lw_thread_pointer(void)
 {
 	uintptr_t tp;

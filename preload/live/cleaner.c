@@ -8,9 +8,11 @@
 
 static bool start_cleaner(void)
 {
-	char path[LW_SPAWN_PATH_BYTES];
+	static char path[LW_SPAWN_PATH_BYTES]; /* not on a small stack */
 	const char *argv[] = {path, NULL};
 
+	if (lw_box->pid == 1) /* it would be our child, and end with us */
+		return false;
 	return lw_spawn_find("leakwatch-cleaner", path, sizeof(path)) &&
 	       lw_spawn(argv, -1, -1, false) > 0;
 }

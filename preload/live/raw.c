@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "preload/base/log.h"
 #include "preload/base/sys.h"
@@ -17,7 +18,7 @@
 #include "preload/share/box.h"
 #include "preload/share/emit.h"
 
-enum { LINE_BYTES = 1400 };
+enum { LINE_BYTES = 1400, ROOM_BYTES = 64 << 20 };
 
 static const char *const kind_names[LW_NR_KINDS] = { "unknown", "malloc", "calloc", "realloc", "aligned",
 	"new", "new[]", "free", "realloc", "delete", "delete[]" };
@@ -68,14 +69,24 @@ static int open_log(const struct lw_options *options)
 		.host = "localhost",
 		.time_s = lw_box->started_real_ns / 1000000000,
 	};
-	char path[LW_OPTION_PATH_BYTES];
+	static char path[LW_OPTION_PATH_BYTES];
+	struct rlimit limit = { 0, 0 };
+	struct stat file;
 	int fd;
 
 	if (!options->log_path[0] || !lw_options_expand(path, sizeof(path), options->log_path, &names))
 		return -1;
 	fd = (int)lw_syscall(SYS_openat, AT_FDCWD, path,
-			O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd;
+			O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -1;
+	/* a plain file with room: no reader to wait for, no SIGPIPE, no SIGXFSZ */
+	(void)lw_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit);
+	if (lw_syscall(SYS_fstat, fd, &file) == 0 && S_ISREG(file.st_mode) &&
+			(limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > (uint64_t)file.st_size + ROOM_BYTES))
+		return fd;
+	lw_sys_close(fd);
+	return -1;
 }
 
 void lw_raw_report(const struct lw_options *options, struct lw_report_done *done)

@@ -14,7 +14,7 @@
 #include "preload/share/emit.h"
 
 enum {
-	REPORTER_WAIT_MS = 60000, /* a report of many sites with big debug information takes a while */
+	REPORTER_WAIT_MS = 20000, /* a report of many sites with big debug information takes a while */
 	POLL_MS = 10,
 };
 
@@ -58,8 +58,9 @@ static enum outcome wait_for(int reporter, int fd, uint32_t wait_ms, struct lw_r
 		struct pollfd ready = { fd, POLLIN, 0 };
 		struct timespec pause = { .tv_nsec = POLL_MS * 1000000 };
 
-		if (fd < 0) { /* no descriptor was to be had: watch the process itself */
-			if (lw_syscall(SYS_kill, reporter, 0) < 0)
+		if (fd < 0) { /* no descriptor was to be had: the region says when it is written */
+			if (lw_load_acquire(&lw_box->state) == LW_STATE_REPORTED ||
+					lw_syscall(SYS_kill, reporter, 0) < 0)
 				return DONE;
 			lw_sys_sleep_ms(1);
 			waited_ms++;
@@ -153,16 +154,18 @@ static void send_records(struct pipes *pipes)
 /* what: the option that says which report is wanted. */
 static enum outcome run(const char *what, uint32_t wait_ms, struct lw_report_done *done)
 {
-	char path[LW_SPAWN_PATH_BYTES], shmid[32] = "-", done_fd[32];
+	static char path[LW_SPAWN_PATH_BYTES]; /* always the same text; not on a small stack */
+	char shmid[32] = "-", done_fd[32];
 	const char *argv[] = { path, "--report", shmid, what, done_fd, NULL };
-	bool is_private = lw_box->shmid < 0 && !lw_boxfile_path()[0];
+	bool is_shared = lw_box_is_shared() && (uint32_t)lw_syscall(SYS_geteuid, 0) == lw_box->uid;
+	bool is_private = !is_shared && !lw_boxfile_path()[0];
 	enum outcome outcome;
 	struct pipes pipes;
 	int pid;
 
 	if (!lw_spawn_find("leakwatch-snapshot", path, sizeof(path)))
 		return NOT_STARTED;
-	if (lw_box->shmid >= 0)
+	if (is_shared)
 		(void)put_number(put_text(shmid, "--shmid="), (uint64_t)lw_box->shmid);
 	else if (!is_private)
 		argv[2] = lw_boxfile_path();

@@ -5,7 +5,10 @@
 #include "preload/base/mem.h"
 #include "preload/base/sys.h"
 
-enum { PAGE_WORDS = 4096 / sizeof(uint64_t), MAX_LEAF_PAGES = (1 << 20) * 8 / 4096 + 1 };
+enum { PAGE_WORDS = 4096 / sizeof(uint64_t) };
+
+/* Used at the end of the process, or by a fork's one thread. */
+static struct lw_blocks_room own_room;
 
 /* Values of the fork bits that blocks in the table may have. */
 static uint32_t used_epochs;
@@ -128,9 +131,9 @@ static void find_resident(const void *start, size_t nr_pages, uint8_t *resident)
 
 typedef void visit_word_fn(void *context, uintptr_t address, uint64_t *at);
 
-static void visit_leaf(uint64_t *leaf, uintptr_t start, visit_word_fn *visit, void *context)
+static void visit_leaf(uint64_t *leaf, uint8_t *resident, uintptr_t start, visit_word_fn *visit,
+		void *context)
 {
-	static uint8_t resident[MAX_LEAF_PAGES]; /* the end of the process, or a fork's one thread */
 	size_t nr_words = leaf_words();
 
 	find_resident(leaf, nr_words / PAGE_WORDS, resident);
@@ -147,24 +150,22 @@ static void visit_leaf(uint64_t *leaf, uintptr_t start, visit_word_fn *visit, vo
 	}
 }
 
-static void visit_words(visit_word_fn *visit, void *context)
+static void visit_words(struct lw_blocks_room *room, visit_word_fn *visit, void *context)
 {
-	static uint8_t resident[(sizeof(uint64_t *) << LW_ROOT_BITS) / 4096];
-
 	for (uintptr_t table = 0; table < LW_ARRAY_LENGTH(lw_hot.roots); table++) {
 		uint64_t **root = lw_hot.roots[table];
 
-		find_resident(root, LW_ARRAY_LENGTH(resident), resident);
+		find_resident(root, LW_ARRAY_LENGTH(room->root), room->root);
 		for (uintptr_t i = 0; i < (uintptr_t)1 << LW_ROOT_BITS; i++) {
 			uint64_t *leaf;
 
-			if (i % PAGE_WORDS == 0 && !(resident[i / PAGE_WORDS] & 1)) {
+			if (i % PAGE_WORDS == 0 && !(room->root[i / PAGE_WORDS] & 1)) {
 				i += PAGE_WORDS - 1;
 				continue;
 			}
 			leaf = lw_load_acquire(&root[i]);
 			if (leaf)
-				visit_leaf(leaf, (i << LW_LEAF_BITS) + table * 8, visit, context);
+				visit_leaf(leaf, room->leaf, (i << LW_LEAF_BITS) + table * 8, visit, context);
 		}
 	}
 }
@@ -182,12 +183,17 @@ static void visit_block(void *context, uintptr_t address, uint64_t *at)
 	to->visit(to->context, address, &block);
 }
 
-void lw_blocks_visit(lw_blocks_visit_fn *visit, void *context)
+void lw_blocks_visit_in(struct lw_blocks_room *room, lw_blocks_visit_fn *visit, void *context)
 {
 	struct block_visit to = { visit, context };
 
 	if (lw_hot.roots[0])
-		visit_words(visit_block, &to);
+		visit_words(room, visit_block, &to);
+}
+
+void lw_blocks_visit(lw_blocks_visit_fn *visit, void *context)
+{
+	lw_blocks_visit_in(&own_room, visit, context);
 }
 
 static void set_epoch(void *context, uintptr_t address, uint64_t *at)
@@ -204,7 +210,7 @@ void lw_blocks_fork_child(void)
 	uint32_t next;
 
 	if (used_epochs == 0xf) { /* the fourth fork in a row without exec: renumber all blocks */
-		visit_words(set_epoch, &oldest);
+		visit_words(&own_room, set_epoch, &oldest);
 		used_epochs = 1;
 	}
 	for (next = 0; used_epochs >> next & 1; next++)

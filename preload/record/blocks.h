@@ -83,6 +83,13 @@ bool lw_blocks_take_stale(uint64_t *at, struct lw_block *stale);
 typedef void lw_blocks_visit_fn(void *context, uintptr_t address, const struct lw_block *block);
 void lw_blocks_visit(lw_blocks_visit_fn *visit, void *context);
 
+/* The same with room of the caller's own, for one who may not be alone: the helper. */
+struct lw_blocks_room {
+	uint8_t root[(sizeof(uint64_t *) << LW_ROOT_BITS) / 4096];
+	uint8_t leaf[(1 << 20) * 8 / 4096 + 1];
+};
+void lw_blocks_visit_in(struct lw_blocks_room *room, lw_blocks_visit_fn *visit, void *context);
+
 /* Time since the start in ms <-> 20 bits: exact to 1 ms up to 32 s, then to 1 part in 16384. */
 LW_INLINE uint32_t lw_block_birth(uint64_t ms)
 {

@@ -7,6 +7,7 @@
 #include "preload/record/threads.h"
 #include "preload/share/box.h"
 #include "preload/unwind/memo.h"
+#include "preload/unwind/stack.h"
 
 LW_COLD uint32_t lw_capture(struct lw_thread *thread, const struct lw_frame *frame, uint32_t key,
 		bool is_common)
@@ -14,6 +15,7 @@ LW_COLD uint32_t lw_capture(struct lw_thread *thread, const struct lw_frame *fra
 	struct lw_stack *stack = &thread->scratch->stack;
 	uint32_t generation = lw_load_acquire(&lw_hot.generation), site;
 
+	lw_stack_refresh(thread);
 	lw_unwind_walk(thread, frame, lw_hot.depth, stack);
 	site = lw_sites_intern(stack, key);
 	lw_bump(&lw_box->nr_captures, 1); /* of several threads: about */

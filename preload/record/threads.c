@@ -217,6 +217,8 @@ static void use_room(struct lw_thread *thread, struct room *room)
 	thread->hints = &room->hints;
 	thread->hints->nr = 0;
 	thread->stack_lo = thread->stack_hi = 0;
+	thread->own_lo = thread->own_hi = 0;
+	thread->is_own_stack = 0;
 }
 
 static void give_room(struct lw_thread *thread)

@@ -7,6 +7,7 @@
 
 #include "preload/base/guard.h"
 #include "preload/base/hot.h"
+#include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
 #include "preload/record/capture.h"
 #include "preload/record/count.h"
@@ -18,10 +19,11 @@
 #include "preload/record/wrong.h"
 #include "preload/share/box.h"
 #include "preload/unwind/memo.h"
+#include "preload/unwind/stack.h"
 
 union lw_hot_page lw_hot_page __attribute__((aligned(4096)));
 
-enum { NS_PER_MS = 1000000, GENERATIONS_PER_FORK = 1 << 24 };
+enum { SANDBOX_HEAP_BYTES = 256 << 20, NS_PER_MS = 1000000, GENERATIONS_PER_FORK = 1 << 24 };
 
 /* The hot page as it was when we started: what a forked child, whose page is wiped, begins with. */
 static struct lw_hot_values hot_at_start;
@@ -90,6 +92,10 @@ static LW_COLD bool enter_slowly(struct lw_thread *thread)
 		errno = saved_errno;
 		if (!is_in)
 			return false;
+	}
+	if (lw_sandboxed() && thread->gate != LW_GATE_OPEN) {
+		thread->gate = LW_GATE_OFF; /* setting it up would take system calls */
+		return false;
 	}
 	if (thread->gate == LW_GATE_LATE) {
 		thread->gate = LW_GATE_BUSY;
@@ -178,7 +184,13 @@ LW_INLINE uint64_t now_ms(void)
 	return (lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / NS_PER_MS;
 }
 
-/* Since the clock is read here, this is where the history learns that it is time. */
+static LW_COLD void look(uint64_t ms)
+{
+	lw_store(&lw_hot.next_look_ms, ms + LW_LOOK_MS);
+	lw_now_and_then();
+}
+
+/* Since the clock is read here, this is where what is to be done now and then learns that it is time. */
 LW_INLINE uint32_t birth_now(void)
 {
 	uint32_t birth, floor = lw_load(&lw_hot.birth_floor);
@@ -186,6 +198,8 @@ LW_INLINE uint32_t birth_now(void)
 
 	if (LW_UNLIKELY(ms >= lw_load(&lw_hot.next_sample_ms)))
 		lw_history_step(ms);
+	if (LW_UNLIKELY(ms >= lw_load(&lw_hot.next_look_ms)))
+		look(ms);
 	birth = lw_block_birth(ms);
 	return birth > floor ? birth : floor;
 }
@@ -219,6 +233,7 @@ LW_INLINE void note_alloc(struct lw_thread *thread, const void *ptr, size_t byte
 	struct lw_block block;
 
 	lw_block_prefetch((uintptr_t)ptr);
+	lw_stack_refresh(thread);
 	block.site = lw_memo_find(thread, frame, key);
 	if (LW_UNLIKELY(!block.site))
 		block.site = lw_capture(thread, frame, key, true);
@@ -464,6 +479,27 @@ void lw_track_stop(void)
 	lw_store_release(&lw_hot.active, 0);
 }
 
+void lw_track_forked_inside(void)
+{
+	if (lw_load(&mode) == MODE_ON && lw_self.gate == LW_GATE_BUSY && !lw_load(&lw_hot.active))
+		(void)start_child(&lw_self);
+}
+
+void lw_track_prepare_sandbox(void)
+{
+	struct lw_thread *thread = &lw_self;
+	uintptr_t heap;
+
+	if (!enter(thread))
+		return;
+	heap = (uintptr_t)lw_syscall(SYS_brk, 0);
+	for (uintptr_t at = heap; at < heap + SANDBOX_HEAP_BYTES; at += (uintptr_t)1 << LW_LEAF_BITS) {
+		if (!lw_block_word(at))
+			(void)lw_blocks_add_leaf(at);
+	}
+	leave(thread);
+}
+
 bool lw_track_is_on(void)
 {
 	return lw_load(&mode) == MODE_ON;
@@ -475,7 +511,7 @@ void lw_track_exit_begins(void)
 
 	if (!enter(thread))
 		return;
-	if (lw_box->pid == lw_sys_getpid()) /* else a vfork child's */
+	if (lw_sandboxed() || lw_box->pid == lw_sys_getpid()) /* else a vfork child's */
 		lw_history_note_exit(now_ms());
 	leave(thread);
 }

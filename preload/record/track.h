@@ -47,6 +47,13 @@ bool lw_bring_up(void);
 
 /* For init.c: the process is set up, hooks may work. */
 void lw_track_start(void);
+/*
+ * In the child of a fork made by a signal handler that interrupted our code: that code will go on, so the
+ * tables must be the child's own before. Does nothing in any other child.
+ */
+void lw_track_forked_inside(void);
+/* Before the program enters a sandbox: what may be needed soon is made now. */
+void lw_track_prepare_sandbox(void);
 /* Tracking ends for good. */
 void lw_track_stop(void);
 bool lw_track_is_on(void);
@@ -60,6 +67,11 @@ void lw_track_finish(void);
 /* Closes this thread's gate around our own code that may allocate; true if it was not closed. */
 bool lw_track_enter(void);
 void lw_track_leave(void);
+
+/* Called now and then, inside an event, at most every LW_LOOK_MS or when much memory came or went (init.c:
+ * has a viewer asked?). */
+enum { LW_LOOK_MS = 100 };
+void lw_now_and_then(void);
 
 /* Called by a forked child once its tables are its own (init.c: register with the cleaner ...). */
 void lw_child_started(void);

@@ -63,8 +63,14 @@ bool lw_box_create(const struct lw_options *options, int *refusal);
 /* In a forked child: a region of its own at the same address. False: the child is not tracked. */
 bool lw_box_renew(void);
 
-/* Takes the region out of the system: nobody can attach to it any more. This process keeps it. */
+/* The queue of this process, named in the region; 0, or -errno if none can be had. A private region needs none. */
+int32_t lw_box_add_queue(void);
+
+/* Takes region and queue out of the system: nobody can attach any more. This process keeps the region. */
 void lw_box_remove(void);
+
+/* Can others attach to the region by its number, here and now? */
+bool lw_box_is_shared(void);
 
 /* Room in the pool, in units of 8 bytes from its start; 0: full. Zeroed. */
 uint32_t lw_box_take_locked(size_t nr_bytes) LW_HOLDS(lw_sites_lock);

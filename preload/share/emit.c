@@ -19,35 +19,15 @@
 #include <string.h>
 
 #include "preload/base/base.h"
+#include "preload/share/dump.h"
 
 enum {
-	STRETCH_SITES = 32,    /* summed together: 1 KiB of stack, half a chunk */
 	MAX_NAME_BYTES = 4096, /* PATH_MAX: what a module path or a hint's file is cut at */
 };
 
-_Static_assert(LW_CHUNK_SITES % STRETCH_SITES == 0, "a stretch lies in one chunk");
+_Static_assert(LW_CHUNK_SITES % LW_DUMP_STRETCH == 0, "a stretch lies in one chunk");
 _Static_assert(LW_NR_DROPS <= 16, "totals have room for each reason");
 _Static_assert(LW_BUILD_ID_BYTES == sizeof(((struct lw_wire_module *)0)->build_id), "same length");
-
-/* A sample that is kept. */
-struct moment {
-	uint64_t ms;
-	uint32_t slot, nr_sites;
-};
-
-struct dump {
-	const struct lw_region_header *region;
-	uint64_t region_bytes;
-	struct lw_area modules, sites, rows, chunks, events, hints, pool, marks; /* copies */
-	struct lw_area held, history;
-	uint32_t nr_modules, nr_sites, nr_rows, nr_hints, nr_events, nr_samples, nr_marks;
-	uint64_t exit_began_ms;
-	struct moment moments[LW_HISTORY_SAMPLES]; /* nr_samples of them, in order of time */
-	struct lw_wire_bye sent;
-	lw_emit_sink_fn *sink;
-	void *context;
-	_Alignas(8) unsigned char record[LW_WIRE_MAX];
-};
 
 /* `bytes` bytes at entry `index` of an area, or NULL when they do not lie in the segment. */
 static const void *at(const struct lw_region_header *region, uint64_t region_bytes,
@@ -128,6 +108,11 @@ struct lw_count lw_emit_site_count(
 	return sum;
 }
 
+void lw_dump_sum(const struct dump *d, uint32_t first, uint32_t nr, struct lw_count *sums)
+{
+	sum_counts(d->region, d->region_bytes, &d->rows, &d->chunks, d->nr_rows, first, nr, sums);
+}
+
 /* The record buffer as a new record of this type, all zero. */
 static void *begin(struct dump *d, int64_t type, size_t bytes)
 {
@@ -149,7 +134,7 @@ static bool finish(struct dump *d, size_t bytes)
 	return d->sink(d->context, head);
 }
 
-static bool emit_hello(struct dump *d, uint64_t now_mono_ns)
+bool lw_dump_hello(struct dump *d, uint64_t now_mono_ns)
 {
 	const struct lw_region_header *region = d->region;
 	struct lw_wire_hello *hello = begin(d, LW_WIRE_HELLO, sizeof(*hello));
@@ -173,7 +158,9 @@ static bool emit_hello(struct dump *d, uint64_t now_mono_ns)
 
 static bool emit_text(struct dump *d, uint32_t what, const char *text, size_t nr_bytes)
 {
-	const size_t piece_bytes = LW_WIRE_MAX - sizeof(struct lw_wire_text);
+	/* behind the TICK of a message there is room for a piece */
+	const size_t piece_bytes =
+		LW_WIRE_MAX - sizeof(struct lw_wire_text) - sizeof(struct lw_wire_tick);
 
 	for (size_t off = 0; off < nr_bytes; off += piece_bytes) {
 		struct lw_wire_text *record = begin(d, LW_WIRE_TEXT, sizeof(*record));
@@ -190,7 +177,7 @@ static bool emit_text(struct dump *d, uint32_t what, const char *text, size_t nr
 	return true;
 }
 
-static bool emit_texts(struct dump *d)
+bool lw_dump_texts(struct dump *d)
 {
 	const struct lw_region_header *region = d->region;
 	uint32_t cmdline_bytes = least(region->cmdline_bytes, LW_CMDLINE_BYTES);
@@ -203,9 +190,9 @@ static bool emit_texts(struct dump *d)
 		       strnlen(region->suppressions, LW_SUPPRESSIONS_BYTES));
 }
 
-static bool emit_modules(struct dump *d)
+bool lw_dump_modules(struct dump *d, uint32_t first)
 {
-	for (uint32_t i = 0; i < d->nr_modules; i++) {
+	for (uint32_t i = first; i < d->nr_modules; i++) {
 		const struct lw_module *module =
 			at(d->region, d->region_bytes, &d->modules, i, sizeof(*module));
 		struct lw_wire_module *record = begin(d, LW_WIRE_MODULE, sizeof(*record));
@@ -273,7 +260,7 @@ static size_t copy_hint(
 	return nr_bytes;
 }
 
-static void insert_moment(struct dump *d, struct moment moment)
+static void insert_moment(struct dump *d, struct lw_moment moment)
 {
 	uint32_t at = d->nr_samples++;
 
@@ -285,17 +272,18 @@ static void insert_moment(struct dump *d, struct moment moment)
 /* When samples were taken. One that is taken meanwhile replaces one of them: a wrong value at most. */
 static void read_moments(struct dump *d)
 {
+	d->nr_samples = 0;
 	for (uint32_t slot = 0; slot < LW_HISTORY_SAMPLES; slot++) {
 		const struct lw_sample *sample = &d->region->samples[slot];
 
 		if (lw_load_acquire(&sample->is_kept))
-			insert_moment(d, (struct moment){.ms = lw_load(&sample->ms),
+			insert_moment(d, (struct lw_moment){.ms = lw_load(&sample->ms),
 						 .slot = slot,
 						 .nr_sites = lw_load(&sample->nr_sites)});
 	}
 }
 
-static uint64_t value_at(const uint32_t *tile, uint32_t site, const struct moment *moment)
+static uint64_t value_at(const uint32_t *tile, uint32_t site, const struct lw_moment *moment)
 {
 	if (site >= moment->nr_sites)
 		return 0;
@@ -303,8 +291,7 @@ static uint64_t value_at(const uint32_t *tile, uint32_t site, const struct momen
 		lw_load(&tile[moment->slot * LW_CHUNK_SITES + site % LW_CHUNK_SITES]));
 }
 
-/* Left out where it would say nothing: the site always held what it held last, or nothing. */
-static bool emit_history(struct dump *d, uint32_t site, const struct lw_count *count)
+bool lw_dump_history(struct dump *d, uint32_t site, const struct lw_count *count)
 {
 	struct lw_wire_history *record = begin(d, LW_WIRE_HISTORY, sizeof(*record));
 	const uint32_t *tile = at(d->region, d->region_bytes, &d->history, site / LW_CHUNK_SITES,
@@ -334,11 +321,10 @@ static bool emit_history(struct dump *d, uint32_t site, const struct lw_count *c
 	return finish(d, sizeof(*record) + d->nr_samples * sizeof(record->samples[0]));
 }
 
-static bool emit_site(struct dump *d, uint32_t id, const struct lw_count *count)
+bool lw_dump_site(struct dump *d, uint32_t id)
 {
 	const struct lw_site *live = at(d->region, d->region_bytes, &d->sites, id, sizeof(*live));
 	struct lw_wire_site *record = begin(d, LW_WIRE_SITE, sizeof(*record));
-	struct lw_wire_count *counts;
 	struct lw_site site;
 	size_t bytes;
 
@@ -354,20 +340,31 @@ static bool emit_site(struct dump *d, uint32_t id, const struct lw_count *count)
 	bytes = sizeof(*record) + (size_t)record->nr_frames * 10;
 	bytes += copy_hint(d, site.hint, record, d->record + bytes);
 	d->sent.nr_sites++;
-	if (!finish(d, bytes))
-		return false;
+	return finish(d, bytes);
+}
 
-	counts = begin(d, LW_WIRE_COUNT, sizeof(*counts));
-	counts->site = id;
-	counts->alloc_bytes = count->alloc_bytes;
-	counts->alloc_blocks = count->alloc_blocks;
-	counts->freed_bytes = count->freed_bytes;
-	counts->freed_blocks = count->freed_blocks;
-	return finish(d, sizeof(*counts)) && emit_history(d, id, count);
+bool lw_dump_count(struct dump *d, uint32_t id, const struct lw_count *count, uint32_t oldest_ms)
+{
+	struct lw_wire_count *record = begin(d, LW_WIRE_COUNT, sizeof(*record));
+
+	record->site = id;
+	record->oldest_ms = oldest_ms;
+	record->alloc_bytes = count->alloc_bytes;
+	record->alloc_blocks = count->alloc_blocks;
+	record->freed_bytes = count->freed_bytes;
+	record->freed_blocks = count->freed_blocks;
+	return finish(d, sizeof(*record));
+}
+
+uint32_t lw_dump_oldest(const struct dump *d, uint32_t id)
+{
+	const struct lw_site *site = at(d->region, d->region_bytes, &d->sites, id, sizeof(*site));
+
+	return site ? lw_load(&site->oldest_ms) : UINT32_MAX;
 }
 
 /* The event, copied, if it is complete. */
-static bool read_event(const struct dump *d, uint32_t index, struct lw_event *event)
+bool lw_dump_read_event(const struct dump *d, uint32_t index, struct lw_event *event)
 {
 	const struct lw_event *live =
 		at(d->region, d->region_bytes, &d->events, index, sizeof(*live));
@@ -384,7 +381,7 @@ static bool is_in_event(const struct dump *d, uint32_t site)
 	struct lw_event event;
 
 	for (uint32_t i = 0; i < d->nr_events; i++)
-		if (read_event(d, i, &event) &&
+		if (lw_dump_read_event(d, i, &event) &&
 			(event.alloc_site == site || event.free_site == site))
 			return true;
 	return false;
@@ -392,10 +389,10 @@ static bool is_in_event(const struct dump *d, uint32_t site)
 
 static bool emit_sites(struct dump *d)
 {
-	struct lw_count sums[STRETCH_SITES];
+	struct lw_count sums[LW_DUMP_STRETCH];
 
-	for (uint32_t first = 0; first < d->nr_sites; first += STRETCH_SITES) {
-		uint32_t nr = least(STRETCH_SITES, d->nr_sites - first);
+	for (uint32_t first = 0; first < d->nr_sites; first += LW_DUMP_STRETCH) {
+		uint32_t nr = least(LW_DUMP_STRETCH, d->nr_sites - first);
 
 		sum_counts(d->region, d->region_bytes, &d->rows, &d->chunks, d->nr_rows, first, nr,
 			sums);
@@ -404,31 +401,37 @@ static bool emit_sites(struct dump *d)
 
 			if (!is_counted && !is_in_event(d, first + i))
 				continue;
-			if (!emit_site(d, first + i, &sums[i]))
+			if (!lw_dump_site(d, first + i) ||
+				!lw_dump_count(d, first + i, &sums[i], lw_dump_oldest(d, first + i)) ||
+				!lw_dump_history(d, first + i, &sums[i]))
 				return false;
 		}
 	}
 	return true;
 }
 
+bool lw_dump_event(struct dump *d, const struct lw_event *event)
+{
+	struct lw_wire_event *record = begin(d, LW_WIRE_EVENT, sizeof(*record));
+
+	record->what = event->what;
+	record->alloc_site = event->alloc_site;
+	record->free_site = event->free_site;
+	record->first_ms = event->first_ms;
+	record->count = event->count;
+	record->bytes = event->bytes;
+	record->expected = event->expected;
+	record->flags = event->flags;
+	d->sent.nr_events++;
+	return finish(d, sizeof(*record));
+}
+
 static bool emit_events(struct dump *d)
 {
 	for (uint32_t i = 0; i < d->nr_events; i++) {
-		struct lw_wire_event *record = begin(d, LW_WIRE_EVENT, sizeof(*record));
 		struct lw_event event;
 
-		if (!read_event(d, i, &event))
-			continue;
-		record->what = event.what;
-		record->alloc_site = event.alloc_site;
-		record->free_site = event.free_site;
-		record->first_ms = event.first_ms;
-		record->count = event.count;
-		record->bytes = event.bytes;
-		record->expected = event.expected;
-		record->flags = event.flags;
-		d->sent.nr_events++;
-		if (!finish(d, sizeof(*record)))
+		if (lw_dump_read_event(d, i, &event) && !lw_dump_event(d, &event))
 			return false;
 	}
 	return true;
@@ -462,7 +465,7 @@ static bool emit_marks(struct dump *d)
 	return true;
 }
 
-static bool emit_totals(struct dump *d)
+bool lw_dump_totals(struct dump *d)
 {
 	const struct lw_region_header *region = d->region;
 	struct lw_wire_totals *totals = begin(d, LW_WIRE_TOTALS, sizeof(*totals));
@@ -478,7 +481,7 @@ static bool emit_totals(struct dump *d)
 	return finish(d, sizeof(*totals));
 }
 
-static bool emit_bye(struct dump *d)
+bool lw_dump_bye(struct dump *d)
 {
 	struct lw_wire_bye *bye = begin(d, LW_WIRE_BYE, sizeof(*bye));
 
@@ -487,38 +490,51 @@ static bool emit_bye(struct dump *d)
 	return finish(d, sizeof(*bye));
 }
 
+bool lw_dump_open(struct dump *d, const struct lw_region_header *region, uint64_t region_bytes,
+	lw_emit_sink_fn *sink, void *context)
+{
+	if (lw_region_check(region, region_bytes))
+		return false;
+	d->region = region;
+	d->region_bytes = region_bytes;
+	d->modules = region->modules;
+	d->sites = region->sites;
+	d->rows = region->rows;
+	d->chunks = region->chunks;
+	d->events = region->events;
+	d->hints = region->hints;
+	d->pool = region->pool;
+	d->marks = region->marks;
+	d->held = region->held;
+	d->history = region->history;
+	d->sent = (struct lw_wire_bye){0};
+	d->sink = sink;
+	d->context = context;
+	lw_dump_refresh(d);
+	return true;
+}
+
+void lw_dump_refresh(struct dump *d)
+{
+	const struct lw_region_header *region = d->region;
+
+	d->exit_began_ms = lw_load_acquire(&region->exit_began_ms);
+	read_moments(d);
+	/* what names before what is named: an event seen here names sites that are seen too */
+	d->nr_events = least(lw_load_acquire(&region->nr_events), d->events.max);
+	d->nr_sites = least(lw_load_acquire(&region->nr_sites), d->sites.max);
+	d->nr_modules = least(lw_load_acquire(&region->nr_modules), d->modules.max);
+	d->nr_hints = least(lw_load_acquire(&region->nr_hints), d->hints.max);
+	d->nr_marks = least(lw_load_acquire(&region->nr_marks), d->marks.max);
+	d->nr_rows = least(lw_load_acquire(&region->nr_rows), d->rows.max);
+}
+
 bool lw_emit_region(const struct lw_region_header *region, uint64_t region_bytes,
 	uint64_t now_mono_ns, lw_emit_sink_fn *sink, void *context)
 {
 	struct dump d;
 
-	if (lw_region_check(region, region_bytes))
-		return false;
-	d.region = region;
-	d.region_bytes = region_bytes;
-	d.modules = region->modules;
-	d.sites = region->sites;
-	d.rows = region->rows;
-	d.chunks = region->chunks;
-	d.events = region->events;
-	d.hints = region->hints;
-	d.pool = region->pool;
-	d.marks = region->marks;
-	d.held = region->held;
-	d.history = region->history;
-	d.nr_samples = 0;
-	d.exit_began_ms = lw_load_acquire(&region->exit_began_ms);
-	read_moments(&d);
-	/* what names before what is named: an event seen here names sites that are seen too */
-	d.nr_events = least(lw_load_acquire(&region->nr_events), d.events.max);
-	d.nr_sites = least(lw_load_acquire(&region->nr_sites), d.sites.max);
-	d.nr_modules = least(lw_load_acquire(&region->nr_modules), d.modules.max);
-	d.nr_hints = least(lw_load_acquire(&region->nr_hints), d.hints.max);
-	d.nr_marks = least(lw_load_acquire(&region->nr_marks), d.marks.max);
-	d.nr_rows = least(lw_load_acquire(&region->nr_rows), d.rows.max);
-	d.sent = (struct lw_wire_bye){0};
-	d.sink = sink;
-	d.context = context;
-	return emit_hello(&d, now_mono_ns) && emit_texts(&d) && emit_modules(&d) &&
-	       emit_sites(&d) && emit_events(&d) && emit_marks(&d) && emit_totals(&d) && emit_bye(&d);
+	return lw_dump_open(&d, region, region_bytes, sink, context) &&
+	       lw_dump_hello(&d, now_mono_ns) && lw_dump_texts(&d) && lw_dump_modules(&d, 0) &&
+	       emit_sites(&d) && emit_events(&d) && emit_marks(&d) && lw_dump_totals(&d) && lw_dump_bye(&d);
 }

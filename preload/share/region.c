@@ -19,11 +19,11 @@
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "preload/base/base.h"
+#include "preload/base/sys.h"
 
 enum {
 	PAGE_BYTES = 4096,
@@ -256,25 +256,25 @@ void lw_region_detach(const struct lw_region_header *region)
 		(void)shmdt(region);
 }
 
-/* The whole of a small file of /proc; system calls, since open() may be somebody's hook, and
- * cancels. */
+/* The whole of a small file of /proc; raw system calls, since open() may be somebody's hook, and
+ * cancels, and the helper has no errno of its own. */
 static bool read_file(const char *path, char *text, size_t max_bytes)
 {
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	int fd = lw_sys_open(path, O_RDONLY);
 	size_t nr_bytes = 0;
 	long got = 0;
 
 	if (fd < 0)
 		return false;
 	while (nr_bytes + 1 < max_bytes) {
-		got = syscall(SYS_read, fd, text + nr_bytes, max_bytes - 1 - nr_bytes);
-		if (got < 0 && errno == EINTR)
+		got = lw_sys_read(fd, text + nr_bytes, max_bytes - 1 - nr_bytes);
+		if (got == -EINTR)
 			continue;
 		if (got <= 0)
 			break;
 		nr_bytes += (size_t)got;
 	}
-	(void)syscall(SYS_close, fd);
+	lw_sys_close(fd);
 	text[nr_bytes] = '\0';
 	return got >= 0 && nr_bytes > 0;
 }

@@ -51,6 +51,9 @@ enum {
 	LW_MAX_MARKS = 64,	 /* distinct names given to leakwatch_mark() */
 	LW_OPTIONS_BYTES = 4096,
 	LW_SUPPRESSIONS_BYTES = 8192,
+	LW_MAX_VIEWERS = 8,	 /* that may watch one process at a time */
+	LW_LEAST_TICK_MS = 100,
+	LW_MOST_TICK_MS = 3600000,
 };
 
 /* What kind of call a site is. The order is the wire's: append only. */
@@ -215,6 +218,29 @@ struct lw_mark {
 	uint32_t first_ms, last_ms;
 };
 
+/*
+ * A place for one viewer: how it asks for the stream, and what became of it. A viewer takes a free
+ * one by exchanging `token` from 0 for a number of its own that is not 0, fills it in and sets
+ * is_ready; it leaves by setting token to 0. The helper (live/helper.c) frees the place of one that
+ * died. Messages for it have the type index + 1 and carry the token, so that those of a viewer
+ * that had the place before are told from ours. All of it is hostile to the helper.
+ */
+struct lw_viewer {
+	/* the viewer's */
+	uint64_t token;	       /* 0: free */
+	uint64_t start_ticks;  /* of the viewer, 0 unknown */
+	int32_t pid;	       /* in the target's pid namespace, 0 it has none there: then beat tells */
+	uint32_t interval_ms;
+	uint32_t is_ready;     /* stored last, with release order */
+	uint32_t beat;	       /* raised at least once a second */
+	uint32_t nr_received;  /* messages taken out of the queue */
+	uint32_t nr_resyncs;   /* raised to have everything sent again */
+	/* the helper's */
+	uint32_t nr_sent;      /* messages put in */
+	uint32_t nr_lost;      /* messages that found no room, or were taken out again to make some */
+	uint64_t reserved[2];
+};
+
 /* An array in the segment: where it starts, how many entries it has room for. */
 struct lw_area {
 	uint64_t off;
@@ -271,6 +297,13 @@ struct lw_region_header {
 	int64_t peak_bytes;
 	uint64_t inherited_blocks; /* of the parent, seen freed or still in the table at the end */
 
+	/* watching; see struct lw_viewer */
+	uint32_t is_watched __attribute__((aligned(64))); /* raised by viewers, taken back by the helper */
+	int32_t helper_pid;	/* of the helper while it is there; in the target's pid namespace */
+	int32_t msqid;		/* the queue; -1 none */
+	uint32_t nr_helpers;	/* ever started */
+	struct lw_viewer viewers[LW_MAX_VIEWERS] __attribute__((aligned(64)));
+
 	char exe[LW_EXE_BYTES] __attribute__((aligned(64)));
 	char cmdline[LW_CMDLINE_BYTES]; /* arguments, each NUL-terminated */
 	char options[LW_OPTIONS_BYTES]; /* LEAKWATCH_OPTIONS text in force, NUL-terminated */
@@ -303,6 +336,7 @@ static inline uint64_t lw_history_unpack(uint32_t packed)
 
 	return (uint64_t)(packed & 0xffffff) << (shift < 40 ? shift : 40);
 }
+_Static_assert(sizeof(struct lw_viewer) == 64, "one cache line each");
 
 /* ---- geometry and access; shared by all programs, no allocation, no libc state ---- */
 

@@ -12,6 +12,10 @@
  * bytes have changed, HISTORY (a SITE comes before anything that names it), EVENTs, MARKs, TOTALS, BYE.
  * Counts are absolute values, so a lost record
  * costs freshness, not truth. The reader checks every count against `bytes` before it uses it.
+ *
+ * A stream says the same, but again and again what changed. It comes in messages of a TICK and then whole
+ * records; a tick may take many messages. Numbers of messages without a gap say that all has come.
+ * In a file of a stream each tick is followed by its one TICK.
  */
 #ifndef LW_SHARE_WIRE_H
 #define LW_SHARE_WIRE_H
@@ -31,6 +35,7 @@
 #define LW_WIRE_TOTALS 7
 #define LW_WIRE_BYE 8
 #define LW_WIRE_HISTORY 9
+#define LW_WIRE_TICK 13
 #define LW_WIRE_MARK 16
 #define LW_WIRE_NR_TYPES 17 /* one more than the highest */
 
@@ -96,7 +101,7 @@ struct lw_wire_site {
 struct lw_wire_count {
 	struct lw_wire_head head;
 	uint32_t site;
-	uint32_t reserved;
+	uint32_t oldest_ms; /* birth of the oldest live block, ms after the start; ~0 unknown */
 	uint64_t alloc_bytes, alloc_blocks;
 	uint64_t freed_bytes, freed_blocks;
 };
@@ -150,7 +155,20 @@ struct lw_wire_bye {
 	uint32_t reserved;
 };
 
+#define LW_TICK_LAST 1u	 /* the tick is complete with this message */
+#define LW_TICK_FIRST 2u /* everything is sent (again) from this message on */
+struct lw_wire_tick {
+	struct lw_wire_head head;
+	uint64_t token;	  /* of the viewer it is for */
+	uint64_t at_ns;	  /* age of the process */
+	uint32_t message; /* number of this message to this viewer */
+	uint32_t tick;	  /* number of the tick */
+	uint32_t nr_lost; /* messages to this viewer that were lost on the target's side */
+	uint32_t flags;	  /* LW_TICK_* */
+};
+
 _Static_assert(sizeof(struct lw_wire_head) == 16, "wire");
+_Static_assert(sizeof(struct lw_wire_tick) == 48, "wire");
 _Static_assert(sizeof(struct lw_wire_hello) == 80, "wire");
 _Static_assert(sizeof(struct lw_wire_site) == 40, "wire");
 _Static_assert(sizeof(struct lw_wire_module) == 80, "wire");

@@ -153,6 +153,9 @@ static bool take_count(struct model *model, const void *record, uint64_t bytes)
 		return false;
 	to->count = (struct lw_count){
 		count.alloc_bytes, count.alloc_blocks, count.freed_bytes, count.freed_blocks};
+	if (count.oldest_ms != UINT32_MAX) /* a region does not know it while its process runs */
+		to->oldest_ms = count.oldest_ms;
+	model_count_live(to);
 	return true;
 }
 
@@ -189,6 +192,19 @@ static bool take_history(struct model *model, const void *record, uint64_t bytes
 	return true;
 }
 
+/* In a stream an event comes again when its count has risen; a region has at most LW_MAX_EVENTS. */
+static struct model_event *known_event(struct model *model, const struct lw_wire_event *event)
+{
+	for (size_t i = 0; i < model->nr_events && i < LW_MAX_EVENTS; i++) {
+		struct model_event *known = &model->events[i];
+
+		if (known->what == event->what && known->alloc_site == event->alloc_site &&
+			known->free_site == event->free_site)
+			return known;
+	}
+	return NULL;
+}
+
 static bool take_event(struct model *model, const void *record, uint64_t bytes)
 {
 	struct lw_wire_event event;
@@ -199,7 +215,9 @@ static bool take_event(struct model *model, const void *record, uint64_t bytes)
 	memcpy(&event, record, sizeof(event));
 	if (event.what <= LW_EVENT_NONE || event.what >= LW_NR_EVENT_KINDS || !event.count)
 		return false;
-	to = model_add_event(model);
+	to = known_event(model, &event);
+	if (!to)
+		to = model_add_event(model);
 	if (!to)
 		return false;
 	*to = (struct model_event){.what = event.what,
@@ -253,6 +271,20 @@ static bool take_bye(struct model *model, const void *record, uint64_t bytes)
 	return true;
 }
 
+/* Where one tick of a stream ends; whoever samples it looks at nr_ticks. */
+static bool take_tick(struct model *model, const void *record, uint64_t bytes)
+{
+	struct lw_wire_tick tick;
+
+	if (bytes < sizeof(tick))
+		return false;
+	memcpy(&tick, record, sizeof(tick));
+	model->tick_ns = tick.at_ns;
+	model->nr_lost_messages = tick.nr_lost;
+	model->nr_ticks++;
+	return true;
+}
+
 static bool (*const takers[LW_WIRE_NR_TYPES])(struct model *, const void *, uint64_t) = {
 	[LW_WIRE_HELLO] = take_hello,
 	[LW_WIRE_TEXT] = take_text,
@@ -264,6 +296,7 @@ static bool (*const takers[LW_WIRE_NR_TYPES])(struct model *, const void *, uint
 	[LW_WIRE_BYE] = take_bye,
 	[LW_WIRE_HISTORY] = take_history,
 	[LW_WIRE_MARK] = take_mark,
+	[LW_WIRE_TICK] = take_tick,
 };
 
 bool decode_record(void *context, const struct lw_wire_head *record)

@@ -180,7 +180,7 @@ static bool same_file(const struct model_module *a, const struct model_module *b
 }
 
 /* Quadratic in the modules that were ever loaded, of which there are tens, and at most 2048. */
-static void match_modules(struct model *model)
+void model_match_modules(struct model *model)
 {
 	for (uint16_t i = 0; i < LW_MAX_MODULES; i++) {
 		model->modules[i].same_as = i;
@@ -228,7 +228,7 @@ static bool same_place(
 	return true;
 }
 
-static void count_live(struct model_site *site)
+void model_count_live(struct model_site *site)
 {
 	const struct lw_count *count = &site->count;
 	int64_t bytes = (int64_t)(count->alloc_bytes - count->freed_bytes);
@@ -313,7 +313,7 @@ static void merge_sites(struct model *model)
 		size_t slot = site_hash(model, site) & (max - 1);
 
 		site->merged = (uint32_t)i;
-		count_live(site);
+		model_count_live(site);
 		if (!site->nr_frames)
 			continue;
 		while (table[slot] && !same_place(model, &model->sites[table[slot] - 1], site))
@@ -337,7 +337,7 @@ static uint32_t place_of(const struct model *model, uint32_t id)
 
 void model_finish(struct model *model)
 {
-	match_modules(model);
+	model_match_modules(model);
 	merge_sites(model);
 	for (size_t i = 0; i < model->nr_events; i++) {
 		struct model_event *event = &model->events[i];

@@ -56,7 +56,7 @@ struct model_site {
 	uint16_t *modules; /* in the same allocation as pcs */
 	struct model_history *history; /* NULL: none, it has always held the same */
 	struct lw_count count;
-	uint64_t live_bytes, live_blocks; /* by model_finish(); of all that were merged */
+	uint64_t live_bytes, live_blocks; /* its own; after model_finish() of all that were merged */
 };
 
 struct model_event {
@@ -101,6 +101,9 @@ struct model {
 	uint64_t nr_bad;     /* records that made no sense, left out */
 	uint64_t nr_unknown; /* records of a type this program does not know */
 	uint32_t nr_modules_seen, nr_sites_seen, nr_events_seen; /* for comparison with BYE */
+	uint64_t nr_ticks;	   /* of a stream; 0: the records were made in one go */
+	uint64_t tick_ns;	   /* age of the process at the last tick */
+	uint64_t nr_lost_messages; /* of the stream */
 };
 
 struct model *model_new(void);
@@ -118,6 +121,11 @@ struct model_mark *model_intern_mark(struct model *model, char *name);
 uint64_t model_offset(const struct model *model, uint64_t pc, uint16_t module);
 /* The module of a frame, or NULL. */
 const struct model_module *model_module(const struct model *model, uint16_t module);
+
+/* live_bytes and live_blocks of a site by itself, from its counts. */
+void model_count_live(struct model_site *site);
+/* Which modules are the same file. Part of model_finish(); a stream needs it by itself, when modules came. */
+void model_match_modules(struct model *model);
 
 /* Live counts, modules that are the same, sites that are the same; call once, after the last
  * record. */

@@ -113,7 +113,7 @@ static struct suppress_rule *rule_for(struct report *report, const struct report
 	return rule;
 }
 
-static void judge_site(
+void report_judge_site(
 	struct report *report, const struct report_stack *stack, struct report_site *judged)
 {
 	struct verdict_frame *frames = alloc_array(stack->nr_frames, sizeof(*frames));
@@ -218,7 +218,7 @@ static int compare_sites(const void *left, const void *right)
 	return a->site->id < b->site->id ? -1 : a->site->id > b->site->id;
 }
 
-static void introduce_modules(struct report *report)
+void report_introduce_modules(struct report *report)
 {
 	for (unsigned i = 0; i < LW_MAX_MODULES; i++) {
 		const struct model_module *module = &report->model->modules[i];
@@ -269,7 +269,7 @@ void report_judge(struct report *report)
 	struct report_stack stack = {0};
 	size_t max_sites = 0;
 
-	introduce_modules(report);
+	report_introduce_modules(report);
 	for (size_t i = 0; i < model->nr_events; i++)
 		pairs_check(report, &model->events[i], &stack);
 	for (size_t i = 0; i < model->nr_sites; i++) {
@@ -278,7 +278,7 @@ void report_judge(struct report *report)
 		if (!look_at(report, i, &judged))
 			continue;
 		report_stack(report, judged.site, &stack);
-		judge_site(report, &stack, &judged);
+		report_judge_site(report, &stack, &judged);
 		if (!judged.site->live_blocks && judged.verdict != VERDICT_HELD) {
 			free(judged.trend); /* the C library's own, and gone */
 			continue;
@@ -300,7 +300,7 @@ bool report_judge_event(struct report *report, size_t index)
 
 	if (index >= report->model->nr_events)
 		return false;
-	introduce_modules(report);
+	report_introduce_modules(report);
 	pairs_check(report, &report->model->events[index], &stack);
 	free(stack.frames);
 	return !report->model->events[index].is_rejected;

@@ -75,6 +75,12 @@ void report_judge(struct report *report);
 bool report_judge_event(struct report *report, size_t index);
 void report_fini(struct report *report);
 
+/* For those who judge one site at a time: tells symbols of the modules (again, when some came). */
+void report_introduce_modules(struct report *report);
+/* Verdict, reason and suppression of one site, with *stack as report_stack() gave it. */
+void report_judge_site(
+	struct report *report, const struct report_stack *stack, struct report_site *judged);
+
 /* The frames of a site, inlined ones expanded, into *stack, which is used again and freed by the
  * caller. */
 void report_stack(struct report *report, const struct model_site *site, struct report_stack *stack);

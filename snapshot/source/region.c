@@ -80,23 +80,32 @@ static void say_why(int err, pid_t pid, bool is_alive, const char *why, struct s
 	}
 }
 
+bool source_attach(pid_t pid, struct source_region *found, struct source_error *error)
+{
+	uint64_t start_ticks = 0;
+	const char *why = "";
+	int32_t ppid;
+	int err;
+
+	found->is_alive = lw_region_proc_stat(pid, &start_ticks, &ppid);
+	if (!place_enter(pid, &found->place, error))
+		return false;
+	err = lw_region_attach(found->place.inner_pid, found->is_alive ? start_ticks : 0, &found->region,
+		&found->bytes, &found->shmid, &why);
+	if (err)
+		say_why(err, pid, found->is_alive, why, error);
+	return !err;
+}
+
 bool source_pid(
 	pid_t pid, lw_emit_sink_fn *sink, void *context, bool *is_gone, struct source_error *error)
 {
-	const struct lw_region_header *region;
-	uint64_t start_ticks = 0, bytes;
-	const char *why = "";
-	int32_t ppid;
-	bool is_alive = lw_region_proc_stat(pid, &start_ticks, &ppid);
-	int shmid, err;
+	struct source_region found;
 
-	err = lw_region_attach(pid, is_alive ? start_ticks : 0, &region, &bytes, &shmid, &why);
-	if (err) {
-		say_why(err, pid, is_alive, why, error);
+	if (!source_attach(pid, &found, error))
 		return false;
-	}
-	*is_gone = !is_alive;
-	return dump(region, bytes, sink, context, error);
+	*is_gone = !found.is_alive;
+	return dump(found.region, found.bytes, sink, context, error);
 }
 
 bool source_shmid(int shmid, lw_emit_sink_fn *sink, void *context, struct source_error *error)

@@ -27,6 +27,11 @@ exits 6
 silent
 ok 'the report is in the file' matches "$(echo log.*.victim-leak.txt)" "$summary"
 
+# a program that has closed 1 and 2 before its end, as coreutils do, waits for its reporter all the same
+run log_path=cat.txt:report=always cat /dev/null
+ok 'the report is whole when the program ends' matches cat.txt '^SUMMARY: LeakWatch: '
+ok 'and has names' has_no_match cat.txt 'raw report'
+
 # where nothing can be written: a message, the report on stderr, the same status
 for option in json log_path; do
 	run "$option=/nonexistent/file" "$victims/victim-leak" 3 10 6

@@ -51,6 +51,10 @@ void lw_tell_event(uint32_t index)
 	(void)index;
 }
 
+void lw_now_and_then(void)
+{
+}
+
 void lw_child_started(void)
 {
 	lw_box_remove();
