@@ -207,21 +207,47 @@ LW_INLINE void *allocate_aligned_nothrow(size_t bytes, size_t align, const void 
 }
 
 /*
- * The real release. A foreign operator may come back to our hooks with the same pointer, whose record
- * is gone: that is not the program releasing it twice.
+ * The real release by a foreign operator. It may come back to our hooks with the same pointer, whose
+ * record is gone: that is not the program releasing it twice.
  */
-LW_INLINE void pass_on(void *ptr, int shape)
+static LW_COLD void pass_on(void *ptr, int shape)
 {
-	uintptr_t outer;
+	uintptr_t outer = lw_self.passing;
 
-	if (LW_LIKELY(lw_real.delete_is_free || !lw_real.op_delete[shape])) {
-		lw_real.free(ptr);
-		return;
-	}
-	outer = lw_self.passing;
 	lw_self.passing = (uintptr_t)ptr;
 	lw_real.op_delete[shape](ptr);
 	lw_self.passing = outer;
+}
+
+static LW_COLD void pass_on_sized(void *ptr, size_t bytes, int shape)
+{
+	uintptr_t outer = lw_self.passing;
+
+	if (!lw_real.op_delete_sized[shape]) {
+		pass_on(ptr, shape);
+		return;
+	}
+	lw_self.passing = (uintptr_t)ptr;
+	lw_real.op_delete_sized[shape](ptr, bytes);
+	lw_self.passing = outer;
+}
+
+static LW_COLD void pass_on_aligned(void *ptr, size_t align, int shape)
+{
+	uintptr_t outer = lw_self.passing;
+
+	if (!lw_real.op_delete_aligned[shape]) {
+		pass_on(ptr, shape);
+		return;
+	}
+	lw_self.passing = (uintptr_t)ptr;
+	lw_real.op_delete_aligned[shape](ptr, align);
+	lw_self.passing = outer;
+}
+
+LW_INLINE bool is_free(int shape)
+{
+	return LW_LIKELY(lw_real.delete_is_free) || !lw_real.op_delete[shape];
 }
 
 LW_INLINE void release(void *ptr, int shape, const struct lw_frame *frame)
@@ -229,42 +255,33 @@ LW_INLINE void release(void *ptr, int shape, const struct lw_frame *frame)
 	if (!ptr || lw_early_owns(ptr))
 		return;
 	lw_track_free(ptr, delete_kinds[shape], frame);
-	pass_on(ptr, shape);
+	if (LW_LIKELY(is_free(shape)))
+		lw_real.free(ptr);
+	else
+		pass_on(ptr, shape);
 }
 
 LW_INLINE void release_sized(void *ptr, size_t bytes, int shape, const struct lw_frame *frame)
 {
-	uintptr_t outer;
-
 	if (!ptr || lw_early_owns(ptr))
 		return;
 	lw_track_free_sized(ptr, delete_kinds[shape], bytes, frame);
-	if (LW_LIKELY(lw_real.delete_is_free || !lw_real.op_delete_sized[shape])) {
-		pass_on(ptr, shape);
-		return;
-	}
-	outer = lw_self.passing;
-	lw_self.passing = (uintptr_t)ptr;
-	lw_real.op_delete_sized[shape](ptr, bytes);
-	lw_self.passing = outer;
+	if (LW_LIKELY(is_free(shape)))
+		lw_real.free(ptr);
+	else
+		pass_on_sized(ptr, bytes, shape);
 }
 
 LW_INLINE void release_aligned(void *ptr, size_t align, const size_t *bytes, int shape,
 		const struct lw_frame *frame)
 {
-	uintptr_t outer;
-
 	if (!ptr || lw_early_owns(ptr))
 		return;
 	lw_track_free_aligned(ptr, delete_kinds[shape], align, bytes, frame);
-	if (LW_LIKELY(lw_real.delete_is_free || !lw_real.op_delete_aligned[shape])) {
+	if (LW_LIKELY(is_free(shape)))
 		lw_real.free(ptr);
-		return;
-	}
-	outer = lw_self.passing;
-	lw_self.passing = (uintptr_t)ptr;
-	lw_real.op_delete_aligned[shape](ptr, align);
-	lw_self.passing = outer;
+	else
+		pass_on_aligned(ptr, align, shape);
 }
 
 /* One definition a form: prototype, then the body with the caller's frame at hand. */

@@ -334,49 +334,72 @@ static LW_NOINLINE void release_slowly(const void *ptr, const struct lw_release 
 	leave(thread);
 }
 
-LW_INLINE void release(const void *ptr, const struct lw_release *release, const struct lw_frame *frame)
+/* What the cold side is told of a release; made there, so that the ordinary way need not. */
+LW_INLINE struct lw_release describe(enum lw_kind kind, bool has_bytes, size_t bytes)
+{
+	return (struct lw_release){
+		.kind = kind, .family = lw_family_of(kind), .has_bytes = has_bytes, .bytes = bytes
+	};
+}
+
+static LW_COLD void closed(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
+		const struct lw_frame *frame)
+{
+	const struct lw_release release = describe(kind, has_bytes, bytes);
+
+	release_slowly(ptr, &release, frame);
+}
+
+/* block NULL: there is none at this address. */
+static LW_COLD void wrong(const void *ptr, const struct lw_block *block, enum lw_kind kind, bool has_bytes,
+		size_t bytes, const struct lw_frame *frame, uint32_t hint)
+{
+	const struct lw_release release = describe(kind, has_bytes, bytes);
+
+	if (block)
+		lw_wrong_release(&lw_self, block, &release, frame, hint);
+	else
+		lw_wrong_address(&lw_self, (uintptr_t)ptr, &release, frame, hint);
+}
+
+LW_INLINE void release(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
+		const struct lw_frame *frame)
 {
 	struct lw_thread *thread = &lw_self;
+	struct lw_block block;
 	uint32_t hint, after;
 
 	__builtin_prefetch((const char *)ptr - 16, 1); /* the allocator's own head of the block is next */
-	if (LW_UNLIKELY(!enter_quickly(thread, release->kind, frame, &hint, &after))) {
-		release_slowly(ptr, release, frame);
+	if (LW_UNLIKELY(!enter_quickly(thread, kind, frame, &hint, &after))) {
+		closed(ptr, kind, has_bytes, bytes, frame);
 		return;
 	}
-	note_release(thread, ptr, release, frame, hint);
+	if (LW_UNLIKELY(!remove_block(thread, ptr, &block)))
+		wrong(ptr, NULL, kind, has_bytes, bytes, frame, hint);
+	else if (LW_UNLIKELY(block.family != lw_family_of(kind) || (has_bytes && block.bytes != bytes)))
+		wrong(ptr, &block, kind, has_bytes, bytes, frame, hint);
 	leave_quickly(thread, after);
 }
 
 void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
 {
-	const struct lw_release what = { .kind = kind, .family = lw_family_of(kind) };
-
-	release(ptr, &what, frame);
+	release(ptr, kind, false, 0, frame);
 }
 
 void lw_track_free_sized(const void *ptr, enum lw_kind kind, size_t bytes, const struct lw_frame *frame)
 {
-	const struct lw_release what = {
-		.kind = kind, .family = lw_family_of(kind), .has_bytes = true, .bytes = bytes
-	};
-
-	release(ptr, &what, frame);
+	release(ptr, kind, true, bytes, frame);
 }
 
 void lw_track_free_aligned(const void *ptr, enum lw_kind kind, size_t align, const size_t *bytes,
 		const struct lw_frame *frame)
 {
-	enum lw_family family = lw_family_of(kind);
-	const struct lw_release what = {
-		.kind = kind,
-		.family = family == LW_FAMILY_MALLOC ? family : LW_FAMILY_NEW_ALIGNED,
-		.has_bytes = bytes,
-		.bytes = bytes ? *bytes : 0,
-		.has_align = true,
-		.align = align,
-	};
+	struct lw_release what = describe(kind, bytes, bytes ? *bytes : 0);
 
+	if (what.family != LW_FAMILY_MALLOC)
+		what.family = LW_FAMILY_NEW_ALIGNED;
+	what.has_align = true;
+	what.align = align;
 	release_slowly(ptr, &what, frame);
 }
 
