@@ -159,6 +159,8 @@ static char *end_of(const struct lw_region_header *copy)
 	static char killed[] = "--state=killed", ended[] = "--state=exit", ended_at_once[] = "--state=_exit",
 		    quickly[] = "--state=quick_exit";
 
+	if (copy->state != LW_STATE_RUNNING)
+		return killed; /* in the middle of its own report */
 	switch (copy->end_kind) {
 	case LW_END_EXIT:
 		return ended;
