@@ -8,6 +8,7 @@
 
 #include "preload/base/sandbox.h"
 #include "preload/base/mem.h"
+#include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
 #include "preload/live/helper.h"
 #include "preload/share/box.h"
@@ -79,7 +80,7 @@ static void start(void)
 
 LW_COLD void lw_serve_look(void)
 {
-	if (lw_load(&running) || (!lw_load(&to_be_reaped) && (!lw_box || !lw_load(&lw_box->is_watched))))
+	if (lw_load(&running) || lw_sandboxed() || (!lw_load(&to_be_reaped) && (!lw_box || !lw_load(&lw_box->is_watched))))
 		return;
 	/* a child that only borrows our memory (vfork) starts and reaps nothing */
 	if (lw_sandboxed() || !lw_box || lw_box->pid != lw_sys_getpid() || __atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE))

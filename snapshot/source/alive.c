@@ -22,8 +22,20 @@ static void read_exe(pid_t pid, char out[LW_EXE_BYTES])
 	out[got > 0 ? got : 0] = '\0';
 }
 
-void alive_open(struct alive *alive, pid_t pid, bool is_alive)
+static bool is_marked(int shmid, bool *is_gone)
 {
+	struct shmid_ds stat;
+
+	*is_gone = shmctl(shmid, IPC_STAT, &stat) < 0 && (errno == EINVAL || errno == EIDRM);
+	return !*is_gone && (stat.shm_perm.mode & SHM_DEST);
+}
+
+void alive_open(struct alive *alive, pid_t pid, int shmid, bool is_alive)
+{
+	bool is_gone;
+
+	alive->shmid = shmid;
+	alive->was_marked = is_marked(shmid, &is_gone);
 	alive->pid = pid;
 	alive->was_alive = is_alive;
 	alive->pidfd = is_alive ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
@@ -47,17 +59,16 @@ bool alive_is_dead(const struct alive *alive)
 	return kill(alive->pid, 0) < 0 && errno == ESRCH;
 }
 
-bool alive_has_exec(const struct alive *alive, int shmid)
+bool alive_has_exec(const struct alive *alive)
 {
 	char exe[LW_EXE_BYTES];
-	struct shmid_ds stat;
+	bool is_gone, is_removed;
 
 	read_exe(alive->pid, exe);
 	if (alive->exe[0] && exe[0] && strcmp(exe, alive->exe))
 		return true;
-	if (shmctl(shmid, IPC_STAT, &stat) < 0)
-		return errno == EINVAL || errno == EIDRM;
-	return (stat.shm_perm.mode & SHM_DEST) != 0;
+	is_removed = is_marked(alive->shmid, &is_gone) && !alive->was_marked;
+	return is_gone || is_removed;
 }
 
 void alive_look(const struct alive *alive, char *state, uint64_t *rss_bytes)

@@ -3,8 +3,7 @@
  * live.c - the viewer's end of the stream; see live.h.
  *
  * A SysV queue cannot be polled, so it is looked into: every few ms, or every 50 us while a tick is
- * coming in. `beat` tells the helper that we are there, `nr_received` that we read, and nr_resyncs
- * asks for everything again when the numbers of the messages have a gap.
+ * coming in. A gap in the numbers of the messages means that everything is asked for again.
  */
 #include "snapshot/source/live.h"
 
@@ -14,8 +13,6 @@
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
-#include <sys/random.h>
-#include <sys/shm.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,16 +22,14 @@
 #include "snapshot/alloc.h"
 #include "snapshot/model/decode.h"
 #include "snapshot/source/alive.h"
+#include "snapshot/source/seat.h"
 
 #define MS UINT64_C(1000000)
 
 enum {
 	ANSWER_MS = 1000,     /* how long a target may be silent */
-	BEAT_MS = 300,
 	BUSY_PAUSE_NS = 50000,
 	IDLE_PAUSE_MS = 15,
-	FIRST_RETRY_MS = 2000, /* after a helper could not be started; doubles */
-	MOST_RETRY_MS = 120000,
 	COMPLETE_MS = 1500,    /* the helper's work on the region of a dead target */
 	ORDINARY_MESSAGES = 4096, /* taken in one go */
 };
@@ -42,14 +37,11 @@ enum {
 struct live {
 	struct live_status status;
 	struct source_region found;
-	struct lw_region_header *shared; /* the same, for our place in it; NULL: not asked for the stream */
-	struct lw_viewer *viewer;	 /* our place; NULL none */
-	uint64_t token;
+	struct seat seat;
 	uint32_t interval_ms, next_message;
 	bool is_in_tick;      /* a message came that did not end its tick */
 	uint64_t heard_ns;    /* when the last message came, or we first asked */
-	uint64_t beat_ns, looked_ns, read_ns, retry_ns;
-	uint32_t retry_ms;
+	uint64_t looked_ns, read_ns;
 	struct alive process;
 	struct lw_changes *own; /* for reading the region ourselves */
 	struct lw_message message;
@@ -71,74 +63,6 @@ const struct live_status *live_status(const struct live *live)
 pid_t live_pid(const struct live *live)
 {
 	return live->found.place.pid;
-}
-
-/* ---- our place ---- */
-
-static void leave_place(struct live *live)
-{
-	uint64_t token = live->token;
-
-	if (!live->viewer)
-		return;
-	lw_store(&live->viewer->is_ready, 0);
-	(void)__atomic_compare_exchange_n(
-		&live->viewer->token, &token, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-	live->viewer = NULL;
-}
-
-static void take_place(struct live *live)
-{
-	uint64_t start_ticks = 0;
-	int32_t ppid;
-
-	live->viewer = NULL;
-	if (getrandom(&live->token, sizeof(live->token), 0) != sizeof(live->token) || !live->token)
-		live->token = now_ns() | 1;
-	(void)lw_region_proc_stat(0, &start_ticks, &ppid);
-	for (unsigned i = 0; i < LW_MAX_VIEWERS && !live->viewer; i++) {
-		struct lw_viewer *place = &live->shared->viewers[i];
-		uint64_t nobody = 0;
-
-		if (__atomic_compare_exchange_n(&place->token, &nobody, live->token, false,
-			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			live->viewer = place;
-	}
-	if (!live->viewer) {
-		live->status.why = "all places for viewers are taken";
-		return;
-	}
-	live->viewer->start_ticks = start_ticks;
-	live->viewer->pid = live->found.place.has_common_pids ? getpid() : 0;
-	live->viewer->interval_ms = live->interval_ms;
-	live->viewer->nr_received = live->viewer->nr_sent = live->viewer->nr_lost = 0;
-	lw_bump(&live->viewer->beat, 1);
-	lw_bump(&live->viewer->nr_resyncs, 1);
-	live->next_message = 0;
-	live->is_in_tick = false;
-	lw_store_release(&live->viewer->is_ready, 1);
-	__atomic_store_n(&live->shared->is_watched, 1, __ATOMIC_SEQ_CST);
-}
-
-static void ask(struct live *live)
-{
-	void *map;
-
-	live->status.why = place_forbids_helper(live_pid(live));
-	if (live->status.why)
-		return;
-	if (lw_load(&live->found.region->msqid) < 0 ||
-		!lw_queue_is_ours(lw_load(&live->found.region->msqid), geteuid())) {
-		live->status.why = "it has no message queue";
-		return;
-	}
-	map = shmat(live->found.shmid, NULL, 0);
-	if (map == (void *)-1) {
-		live->status.why = "its region cannot be written to";
-		return;
-	}
-	live->shared = map;
-	take_place(live);
 }
 
 /* ---- opening and closing ---- */
@@ -166,15 +90,17 @@ struct live *live_open(pid_t pid, uint32_t interval_ms, struct source_error *err
 		live_close(live);
 		return NULL;
 	}
-	alive_open(&live->process, pid, live->found.is_alive);
+	alive_open(&live->process, pid, live->found.shmid, live->found.is_alive);
 	live->status.task = '?';
 	live->status.why = "";
-	live->heard_ns = live->beat_ns = live->looked_ns = now;
-	live->retry_ms = FIRST_RETRY_MS;
+	live->heard_ns = live->looked_ns = now;
+	live->seat.msqid = -1;
 	if (live->found.is_alive && lw_load(&live->found.region->state) == LW_STATE_RUNNING)
-		ask(live);
-	if (!live->viewer)
+		live->status.why = seat_ask(&live->seat, &live->found, live->interval_ms);
+	if (!live->seat.viewer)
 		live->status.way = LIVE_REGION;
+	if (!live->status.why)
+		live->status.why = "";
 	return live;
 }
 
@@ -182,9 +108,7 @@ void live_close(struct live *live)
 {
 	if (!live)
 		return;
-	leave_place(live);
-	if (live->shared)
-		(void)shmdt(live->shared);
+	seat_close(&live->seat);
 	lw_region_detach(live->found.region);
 	alive_close(&live->process);
 	if (live->own)
@@ -196,8 +120,7 @@ void live_close(struct live *live)
 void live_set_interval(struct live *live, uint32_t interval_ms)
 {
 	live->interval_ms = interval_ms;
-	if (live->viewer)
-		lw_store(&live->viewer->interval_ms, interval_ms);
+	seat_set_interval(&live->seat, interval_ms);
 }
 
 /* ---- messages ---- */
@@ -209,7 +132,7 @@ static const struct lw_wire_tick *tick_of(const struct live *live, size_t nr_byt
 
 	if (nr_bytes < sizeof(*tick) || tick->head.type != LW_WIRE_TICK ||
 		tick->head.bytes != sizeof(*tick) || tick->head.version != LW_WIRE_VERSION ||
-		tick->token != live->token)
+		tick->token != live->seat.token)
 		return NULL;
 	return tick;
 }
@@ -243,7 +166,7 @@ static void follow_numbers(struct live *live, const struct lw_wire_tick *tick)
 						? tick->message - live->next_message
 						: 1;
 		if (!(tick->flags & LW_TICK_FIRST))
-			lw_bump(&live->viewer->nr_resyncs, 1);
+			seat_resync(&live->seat);
 	}
 	live->next_message = tick->message + 1;
 }
@@ -264,17 +187,15 @@ static bool end_tick(struct live *live, lw_emit_sink_fn *sink, void *context)
 /* Takes what is in the queue, up to the end of a tick. */
 static enum live_news take_messages(struct live *live, lw_emit_sink_fn *sink, void *context)
 {
-	long type = live->viewer - live->shared->viewers + 1;
-
 	for (int i = 0; i < ORDINARY_MESSAGES; i++) {
-		ssize_t got = msgrcv(lw_load(&live->found.region->msqid), &live->message,
-			sizeof(live->message.text), type, IPC_NOWAIT | MSG_NOERROR);
+		ssize_t got = msgrcv(live->seat.msqid, &live->message,
+			sizeof(live->message.text), live->seat.type, IPC_NOWAIT | MSG_NOERROR);
 		const struct lw_wire_tick *tick;
 		bool is_last;
 
 		if (got < 0)
 			return LIVE_NOTHING;
-		lw_bump(&live->viewer->nr_received, 1);
+		seat_received(&live->seat);
 		tick = tick_of(live, (size_t)got);
 		if (!tick) {
 			live->status.nr_garbage++;
@@ -291,7 +212,7 @@ static enum live_news take_messages(struct live *live, lw_emit_sink_fn *sink, vo
 			continue;
 		live->status.way = LIVE_STREAM;
 		live->status.why = "";
-		live->retry_ms = FIRST_RETRY_MS;
+		seat_is_heard(&live->seat);
 		return end_tick(live, sink, context) ? LIVE_TICK : LIVE_FAILED;
 	}
 	return LIVE_NOTHING;
@@ -322,8 +243,7 @@ static enum live_news read_region(struct live *live, uint64_t now, lw_emit_sink_
 bool live_refresh(struct live *live, lw_emit_sink_fn *sink, void *context)
 {
 	lw_changes_reset(live->own);
-	if (live->viewer)
-		lw_bump(&live->viewer->nr_resyncs, 1);
+	seat_resync(&live->seat);
 	return read_region(live, now_ns(), sink, context) == LIVE_TICK;
 }
 
@@ -364,7 +284,7 @@ static enum live_news read_end(struct live *live, const char *why, lw_emit_sink_
 		note_age(live, now);
 	live->status.way = LIVE_ENDED;
 	live->status.why = why;
-	leave_place(live);
+	seat_leave(&live->seat);
 	return is_good && end_tick(live, sink, context) ? LIVE_END : LIVE_FAILED;
 }
 
@@ -380,33 +300,9 @@ static const char *end_of(struct live *live)
 
 	if (alive_is_dead(&live->process))
 		return end_kind > LW_END_NONE && end_kind <= LW_END_QUICK_EXIT ? ends[end_kind] : "was killed";
-	if (lw_load_acquire(&live->found.region->state) < LW_STATE_ENDING && alive_has_exec(&live->process, live->found.shmid))
+	if (lw_load_acquire(&live->found.region->state) < LW_STATE_ENDING && alive_has_exec(&live->process))
 		return "has started another program (exec)";
 	return NULL;
-}
-
-/* Signs of life from us, and whether our place is still ours. */
-static void give_signs(struct live *live, uint64_t now)
-{
-	if (!live->shared)
-		return;
-	if (live->viewer && __atomic_load_n(&live->viewer->token, __ATOMIC_ACQUIRE) != live->token)
-		live->viewer = NULL; /* we were stopped for so long that we lost it */
-	if (!live->viewer) {
-		if (now < live->retry_ns)
-			return;
-		live->retry_ns = now + live->retry_ms * MS;
-		take_place(live);
-	}
-	if (live->viewer && now - live->beat_ns >= BEAT_MS * MS) {
-		live->beat_ns = now;
-		lw_bump(&live->viewer->beat, 1);
-	}
-	if (live->status.way == LIVE_REGION && now >= live->retry_ns && !lw_load(&live->shared->is_watched)) {
-		live->retry_ns = now + live->retry_ms * MS;
-		live->retry_ms = live->retry_ms * 2 < MOST_RETRY_MS ? live->retry_ms * 2 : MOST_RETRY_MS;
-		__atomic_store_n(&live->shared->is_watched, 1, __ATOMIC_SEQ_CST);
-	}
 }
 
 static const char *silence_of(const struct live *live)
@@ -456,7 +352,10 @@ static const char *look_around(struct live *live, uint64_t now)
 		return NULL;
 	live->looked_ns = now;
 	alive_look(&live->process, &live->status.task, &live->status.rss_bytes);
-	give_signs(live, now);
+	if (seat_see_to(&live->seat, live->status.way == LIVE_REGION, now)) {
+		live->next_message = 0;
+		live->is_in_tick = false;
+	}
 	return end_of(live);
 }
 
@@ -468,7 +367,7 @@ enum live_news live_wait(
 	for (;;) {
 		bool is_over = live->status.way == LIVE_ENDED || (live->status.nr_ticks && is_ending(live));
 		enum live_news news =
-			live->viewer && !is_over ? take_messages(live, sink, context) : LIVE_NOTHING;
+			live->seat.viewer && !is_over ? take_messages(live, sink, context) : LIVE_NOTHING;
 		const char *end;
 
 		if (news != LIVE_NOTHING)
@@ -477,7 +376,7 @@ enum live_news live_wait(
 		end = live->status.way == LIVE_ENDED ? NULL : look_around(live, now);
 		if (end)
 			return read_end(live, end, sink, context);
-		if (!is_over && live->viewer && is_silent(live, now)) {
+		if (!is_over && live->seat.viewer && is_silent(live, now)) {
 			live->status.way = LIVE_REGION;
 			live->status.why = silence_of(live);
 			live->is_in_tick = false;

@@ -165,12 +165,14 @@ reap
 
 # ---- ends ----
 
-OPTIONS=report=never start "$victim" grow
+start "$victim" grow
 follow --interval=0.2 "$pid" 9>&- &
 viewer=$!
 within 5 json ticks.json 'len(t) > 3'
 kill -KILL "$pid"
 wait "$viewer"
+within 5 is_reported "$pid"
+ok 'killed while watched: the report has the ages, which only its memory knew' has "$pid" '"oldest_s":[0-9.]*,'
 ticks 'killed: the last state stays, with the ages' \
 	't[-1]["state"] == "killed" and all("oldest_s" in s for s in t[-1]["sites"]) and t[-1]["summary"]["live_blocks"] > 50'
 let_go
