@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # A process in pid, IPC, mount and user namespaces of its own is watched from outside: by its number here,
 # with the names of files that only it sees.
@@ -5,6 +6,7 @@
 LW_BUILD=$(realpath "${1:-${LW_BUILD:?usage: $0 BUILD_DIR}}")
 LW_SOURCE=${LW_SOURCE:-$(realpath "$(dirname "$0")/../..")}
 export LW_BUILD LW_SOURCE
+# shellcheck source=test/e2e/lib.sh
 . "$LW_SOURCE/test/e2e/lib.sh"
 snapshot=$build/snapshot/leakwatch-snapshot
 

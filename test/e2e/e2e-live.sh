@@ -1,6 +1,8 @@
+#!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The stream of a running program: it answers viewers without noticing them, whatever they do.
 # usage: e2e-live.sh [BUILD_DIR]
+# shellcheck source=test/e2e/cleaner-lib.sh
 . "$(dirname "$0")/cleaner-lib.sh"
 snapshot=$build/snapshot/leakwatch-snapshot
 victim=$victims/victim-live
@@ -47,13 +49,13 @@ ok 'the helper goes with the last viewer' within 5 has_no_helper
 follow --interval=0.1 --count=60 "$pid" 9>&- &
 viewer=$!
 within 5 has_helper
-nr_open=$(ls /proc/"$pid"/fd | wc -l)
+nr_open=$(find /proc/"$pid"/fd -type l | wc -l)
 asks >seen
 ok 'one thread, no child, the same descriptors, a new user namespace may be had' \
 	has_line seen "tasks 1 single 1 wait ECHILD open $nr_open unshare 0"
 helper=$(helper_of "$pid")
 ok 'the helper is another process' [ "$(readlink /proc/"$helper"/ns/pid)" = "$(readlink /proc/self/ns/pid)" ]
-only_its_own() { ls -l /proc/"$helper"/fd; [ "$(ls -l /proc/"$helper"/fd | grep -vcE 'pidfd|^total')" -eq 0 ]; }
+only_its_own() { ls -l /proc/"$helper"/fd; [ "$(find /proc/"$helper"/fd -type l -not -lname '*pidfd*' | wc -l)" -eq 0 ]; }
 ok 'and holds none of its files' only_its_own
 blocks_all() { grep Sig /proc/"$helper"/status; grep -qiE 'SigBlk:.*fffffffe7ffbfeff|SigBlk:.*ffffffff' /proc/"$helper"/status; }
 ok 'with all signals blocked' blocks_all
@@ -177,7 +179,7 @@ ticks 'killed: the last state stays, with the ages' \
 	't[-1]["state"] == "killed" and all("oldest_s" in s for s in t[-1]["sites"]) and t[-1]["summary"]["live_blocks"] > 50'
 let_go
 reap
-zombies_apart() { ps -eo stat,args | grep -v '^Z' | grep -c "[v]ictim-live grow"; [ "$(ps -eo stat,args | grep -v '^Z' | grep -c '[v]ictim-live grow')" -eq 0 ]; }
+zombies_apart() { ps -eo stat,args | awk '!/^Z/ && /[v]ictim-live grow/ { print; n++ } END { exit n > 0 }'; }
 ok 'the helper lets go of the memory' within 5 zombies_apart
 nothing_left
 

@@ -1,7 +1,9 @@
+#!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The screen of leakwatch-snapshot in a real terminal: what it shows, its keys, resizing, the end of
 # what it watches; and a watch saved in a file, and viewers that come and go a hundred times.
 # usage: e2e-viewer.sh [BUILD_DIR]
+# shellcheck source=test/e2e/cleaner-lib.sh
 . "$(dirname "$0")/cleaner-lib.sh"
 snapshot=$build/snapshot/leakwatch-snapshot
 victim=$victims/victim-live
