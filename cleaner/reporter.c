@@ -2,6 +2,8 @@
 /* reporter.c - children that write post-mortem reports; see reporter.h. */
 #include "cleaner/reporter.h"
 
+#include "preload/share/queue.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -151,11 +153,31 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* A target that could not report itself (a sandbox, another user since the start) has noted its end. */
+static char *end_of(const struct lw_region_header *copy)
+{
+	static char killed[] = "--state=killed", ended[] = "--state=exit", ended_at_once[] = "--state=_exit",
+		    quickly[] = "--state=quick_exit";
+
+	if (copy->state != LW_STATE_RUNNING)
+		return killed; /* in the middle of its own report */
+	switch (copy->end_kind) {
+	case LW_END_EXIT:
+		return ended;
+	case LW_END__EXIT:
+		return ended_at_once;
+	case LW_END_QUICK_EXIT:
+		return quickly;
+	default:
+		return killed;
+	}
+}
+
 bool reporter_start(
 	int shmid, const struct lw_region_header *copy, int signal, struct lw_region_header *map)
 {
-	char path[PATH_MAX], id[32], sig[32], report[] = "--report", state[] = "--state=killed";
-	char *argv[] = {path, report, state, id, signal ? sig : NULL, NULL};
+	char path[PATH_MAX], id[32], sig[32], report[] = "--report";
+	char *argv[] = {path, report, end_of(copy), id, signal ? sig : NULL, NULL};
 	struct run *run = free_run();
 	struct lw_options options;
 	int tty = -1;
@@ -180,6 +202,7 @@ bool reporter_start(
 static void finish(struct run *run)
 {
 	lw_store_release(&run->map->state, LW_STATE_REPORTED);
+	lw_queue_remove(lw_load(&run->map->msqid));
 	(void)shmctl(run->shmid, IPC_RMID, NULL);
 	(void)shmdt(run->map);
 	run->pid = 0;

@@ -21,6 +21,7 @@
 
 #include "cleaner/reporter.h"
 #include "cleaner/watch.h"
+#include "preload/share/queue.h"
 #include "preload/base/base.h"
 
 #define MS UINT64_C(1000000)
@@ -30,6 +31,7 @@ static const uint64_t exec_grace_ns = 2000 * MS; /* a watched image replaces the
 static const uint64_t elsewhere_grace_ns = 3000 * MS; /* the cleaner of that place comes first */
 static const uint64_t launcher_grace_ns = 3000 * MS; /* one that stays (option stay) reports at once */
 static const uint64_t starting_grace_ns = 1000 * MS;
+static const uint64_t helper_grace_ns = 2000 * MS;  /* for a helper that has survived its process */
 static const uint64_t ending_least_ns = 300 * MS; /* a reporter started, but not attached yet */
 static const uint64_t ending_most_ns = 30000 * MS; /* while it, or somebody else, is attached */
 
@@ -133,8 +135,22 @@ static void adopt(struct target *target, const struct shmid_ds *stat, uint64_t n
 
 /* ---- what is to be done ---- */
 
+/* The queue of the process, which its region names. */
+static void remove_queue(int shmid)
+{
+	const struct lw_region_header *region;
+	uint64_t bytes;
+	const char *why;
+
+	if (lw_region_attach_id(shmid, &region, &bytes, &why))
+		return;
+	lw_queue_remove(lw_load(&region->msqid));
+	lw_region_detach(region);
+}
+
 static void remove_segment(struct target *target)
 {
+	remove_queue(target->shmid);
 	(void)shmctl(target->shmid, IPC_RMID, NULL);
 	clear(target);
 }
@@ -181,6 +197,9 @@ static void bury(struct target *target, unsigned long nr_attached, uint64_t now_
 	}
 	if (copy.state == LW_STATE_RUNNING && reporter_is_launcher(&copy) &&
 		now_ns - target->since_ns < launcher_grace_ns)
+		return;
+	/* it still writes down what only its process's memory knows */
+	if (lw_load(&copy.helper_pid) && now_ns - target->since_ns < helper_grace_ns)
 		return;
 	if (copy.state == LW_STATE_ENDING && is_to_wait(target, nr_attached, now_ns))
 		return;

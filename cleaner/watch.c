@@ -178,7 +178,10 @@ static uint64_t root_mount(const char *path)
 {
 	struct statx root;
 
-	return statx(AT_FDCWD, path, 0, STATX_MNT_ID, &root) < 0 ? 0 : root.stx_mnt_id;
+	if (statx(AT_FDCWD, path, 0, STATX_MNT_ID | STATX_INO, &root) < 0)
+		return 0;
+	/* a chroot into a plain folder is on the same mount */
+	return root.stx_mnt_id ^ root.stx_ino << 24 ^ (uint64_t)root.stx_dev_minor << 16;
 }
 
 bool watch_has_other_root(int32_t pid)

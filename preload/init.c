@@ -29,7 +29,9 @@
 #include "preload/live/cleaner.h"
 #include "preload/live/report.h"
 #include "preload/live/scan.h"
+#include "preload/live/serve.h"
 #include "preload/live/spawn.h"
+#include "preload/live/tell.h"
 #include "preload/record/blocks.h"
 #include "preload/record/sites.h"
 #include "preload/record/threads.h"
@@ -69,16 +71,19 @@ static void append(char *text, size_t text_bytes, const char *more)
 static void append_absolute(char *text, const char *key, const char *path)
 {
 	char cwd[LW_OPTION_PATH_BYTES];
+	const char *quote;
 
 	if (!path[0] || path[0] == '/' || lw_syscall(SYS_getcwd, cwd, sizeof(cwd)) < 2 || cwd[0] != '/')
 		return;
 	append(text, LW_OPTIONS_BYTES, ":");
 	append(text, LW_OPTIONS_BYTES, key);
-	append(text, LW_OPTIONS_BYTES, "='");
+	quote = strchr(cwd, '\'') || strchr(path, '\'') ? "\"" : "'";
+	append(text, LW_OPTIONS_BYTES, "=");
+	append(text, LW_OPTIONS_BYTES, quote);
 	append(text, LW_OPTIONS_BYTES, cwd);
 	append(text, LW_OPTIONS_BYTES, "/");
 	append(text, LW_OPTIONS_BYTES, path);
-	append(text, LW_OPTIONS_BYTES, "'");
+	append(text, LW_OPTIONS_BYTES, quote);
 }
 
 /* The settings in force, and the text of them that the reporter will parse again. */
@@ -93,6 +98,10 @@ static void read_options(char text[LW_OPTIONS_BYTES])
 		lw_options_parse(&options, own, "leakwatch_default_options", lw_log_line, NULL);
 		append(text, LW_OPTIONS_BYTES, own);
 		append(text, LW_OPTIONS_BYTES, ":");
+	}
+	if (given && strlen(given) + strlen(text) > LW_OPTIONS_BYTES - 1) {
+		lw_log("LEAKWATCH_OPTIONS: %zu bytes are too many, all of it is ignored", strlen(given));
+		given = NULL;
 	}
 	if (given) {
 		lw_options_parse(&options, given, "LEAKWATCH_OPTIONS", lw_log_line, NULL);
@@ -179,12 +188,16 @@ static bool go_up(void)
 	lw_spawn_init(options.programs);
 	lw_report_init(&options);
 	lw_scan_init();
+	lw_tell_init(&options);
 	lw_threads_init();
 	lw_hot.depth = options.depth;
 	lw_hot.chunks = (uint8_t *)lw_box + lw_box->chunks.off;
 	lw_hot.start_ns = lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE);
 	lw_box->granule_bytes = 1u << lw_hot.granule_shift;
 	(void)lw_syscall(SYS_madvise, &lw_hot_page, sizeof(lw_hot_page), MADV_WIPEONFORK);
+	refusal = lw_box_add_queue();
+	if (options.verbose && refusal)
+		lw_log("no message queue (error %d): viewers read the shared memory instead", -refusal);
 	lw_track_start();
 	if (!options.stay || !(lw_box->flags & LW_REGION_ROOT)) /* else the launcher waits for us */
 		lw_cleaner_register();
@@ -205,11 +218,14 @@ bool lw_bring_up(void)
 void lw_now_and_then(void)
 {
 	lw_scan_look(&options);
+	lw_serve_look();
 }
 
 void lw_child_started(void)
 {
 	lw_scan_forked();
+	lw_serve_forked();
+	(void)lw_box_add_queue();
 	if (lw_options_follows(&options, program_name()))
 		lw_box->flags |= LW_REGION_WATCHED;
 	lw_cleaner_register();
@@ -228,6 +244,7 @@ static void after_fork(void) LW_NO_LOCK_CHECK
 static void after_fork_in_child(void)
 {
 	lw_lock_reset(&lw_sites_lock);
+	lw_track_forked_inside();
 }
 
 static void at_quick_end(void)

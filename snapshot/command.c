@@ -16,23 +16,33 @@
 #include <string.h>
 
 #include "preload/share/options.h"
+#include "preload/share/region.h"
 
 static const char usage[] =
 	"usage: leakwatch-snapshot [OPTIONS] PID|FILE|-\n"
 	"\n"
-	"Reports what a process that runs under LeakWatch holds now, or what a file\n"
-	"of saved records (- is stdin) tells.\n"
+	"Watches a process that runs under LeakWatch, or reports what it holds now; the\n"
+	"same for a file of saved records (- is stdin). In a terminal a PID, or the file\n"
+	"of a watch, gives a screen that follows it (press ? for its keys); elsewhere, or\n"
+	"with --once, one report.\n"
 	"\n"
-	"  -1, --once            one report of process PID, then end (this is the default)\n"
+	"  -1, --once            one report of process PID, then end\n"
+	"  -C, --columns         a block of plain columns each tick\n"
+	"  -i, --interval=S      seconds between ticks, 0.1 to 3600 (1)\n"
+	"      --count=N         end after N ticks, 0 never (1 with --columns alone; else\n"
+	"                        until the process ends)\n"
+	"  -b, --bytes           exact numbers in the columns\n"
 	"  -s, --save=FILE       save the records of PID in FILE (- is stdout), to be\n"
-	"                        looked at later or elsewhere\n"
+	"                        looked at later or elsewhere; with --interval or --count\n"
+	"                        those of a watch\n"
 	"  -j, --json[=FILE]     JSON instead of text; with FILE, JSON there and the text\n"
-	"                        on stdout\n"
+	"                        on stdout; with --interval or --count an object a tick,\n"
+	"                        one a line\n"
 	"  -L, --leaks           have PID look for memory nothing points to any more first;\n"
 	"                        the exit status is 1 if there is any\n"
 	"  -l, --list            list the watched processes of this user\n"
 	"  -n, --top=N           list the N worst sites, 0 all (as the process was\n"
-	"                        started, else 100)\n"
+	"                        started, else 100); in columns the N largest (20)\n"
 	"  -m, --min-bytes=N     only sum up sites that hold less (0)\n"
 	"  -S, --suppressions=FILE  do not list what matches the lines leak:PATTERN\n"
 	"  -f, --full-stacks     show the innermost frames in libc and libstdc++ too\n"
@@ -48,13 +58,27 @@ static const char usage[] =
 	"      --shmid=ID        its region\n"
 	"      --state=STATE     live, exit, _exit, quick_exit or killed\n"
 	"      --signal=N        the signal that killed it\n"
+	"      --event=N         only its wrong release number N, as it happens\n"
 	"      --done-fd=N       where to say that all is written\n"
 	"      --stderr-fd=N     its stderr (2)\n";
 
-enum { OPT_REPORT = 256, OPT_SHMID, OPT_STATE, OPT_SIGNAL, OPT_DONE_FD, OPT_STDERR_FD };
+enum {
+	OPT_REPORT = 256,
+	OPT_SHMID,
+	OPT_STATE,
+	OPT_SIGNAL,
+	OPT_DONE_FD,
+	OPT_STDERR_FD,
+	OPT_EVENT,
+	OPT_COUNT,
+};
 
 static const struct option long_options[] = {
 	{"once", no_argument, NULL, '1'},
+	{"columns", no_argument, NULL, 'C'},
+	{"interval", required_argument, NULL, 'i'},
+	{"count", required_argument, NULL, OPT_COUNT},
+	{"bytes", no_argument, NULL, 'b'},
 	{"save", required_argument, NULL, 's'},
 	{"json", optional_argument, NULL, 'j'},
 	{"leaks", no_argument, NULL, 'L'},
@@ -72,6 +96,7 @@ static const struct option long_options[] = {
 	{"state", required_argument, NULL, OPT_STATE},
 	{"signal", required_argument, NULL, OPT_SIGNAL},
 	{"done-fd", required_argument, NULL, OPT_DONE_FD},
+	{"event", required_argument, NULL, OPT_EVENT},
 	{"stderr-fd", required_argument, NULL, OPT_STDERR_FD},
 	{NULL, 0, NULL, 0},
 };
@@ -98,6 +123,16 @@ int command_int(const char *name, const char *text)
 	if (errno || *end || end == text || value < 0 || value > INT32_MAX)
 		usage_error("--%s=%s is not a number", name, text);
 	return (int)value;
+}
+
+static uint32_t parse_interval(const char *text)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	if (*end || end == text || !(seconds * 1000 >= LW_LEAST_TICK_MS && seconds * 1000 <= LW_MOST_TICK_MS))
+		usage_error("--interval=%s is not a number of seconds from 0.1 to 3600", text);
+	return (uint32_t)(seconds * 1000 + 0.5);
 }
 
 static const char *parse_state(const char *text)
@@ -137,6 +172,21 @@ static void take_option(struct command *command, int opt)
 {
 	switch (opt) {
 	case '1':
+		command->is_once = true;
+		break;
+	case 'C':
+		command->is_columns = true;
+		break;
+	case 'i':
+		command->has_interval = true;
+		command->interval_ms = parse_interval(optarg);
+		break;
+	case OPT_COUNT:
+		command->has_count = true;
+		command->nr_ticks = (uint32_t)command_int("count", optarg);
+		break;
+	case 'b':
+		command->has_exact = true;
 		break;
 	case 's':
 		command->save = optarg;
@@ -187,6 +237,9 @@ static void take_option(struct command *command, int opt)
 	case OPT_SIGNAL:
 		command->signal = command_int("signal", optarg);
 		break;
+	case OPT_EVENT:
+		command->event = command_int("event", optarg);
+		break;
 	case OPT_DONE_FD:
 		command->done_fd = command_int("done-fd", optarg);
 		break;
@@ -203,12 +256,33 @@ bool command_is_number(const char *text)
 	return *text && strspn(text, "0123456789") == strlen(text);
 }
 
+bool command_is_watch(const struct command *command)
+{
+	return command->is_columns || command->has_interval || command->has_count;
+}
+
+/* What goes together, and what the counts mean then. */
+static void settle(struct command *command)
+{
+	if (!command_is_watch(command))
+		return;
+	if (command->is_once)
+		usage_error("--once is one report; it does not go with --columns, --interval or --count");
+	if (command->is_report || command->is_list || command->shmid >= 0)
+		usage_error("--columns, --interval and --count need a PID or a FILE");
+	if (command->json)
+		usage_error("--json=%s: a watch writes its JSON to stdout; --save keeps its records", command->json);
+	if (!command->has_interval && !command->has_count)
+		command->nr_ticks = command_is_number(command->what) ? 1 : 0;
+}
+
 struct command command_parse(int argc, char **argv)
 {
-	struct command command = {.shmid = -1, .signal = 0, .done_fd = -1, .stderr_fd = 2};
+	struct command command = {
+		.shmid = -1, .interval_ms = 1000, .done_fd = -1, .stderr_fd = 2, .event = -1};
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "1s:j::Lln:m:S:frc:hV", long_options, NULL)) != -1)
+	while ((opt = getopt_long(argc, argv, "1Ci:bs:j::Lln:m:S:frc:hV", long_options, NULL)) != -1)
 		take_option(&command, opt);
 	if (optind < argc)
 		command.what = argv[optind++];
@@ -224,5 +298,6 @@ struct command command_parse(int argc, char **argv)
 		usage_error("--leaks needs the PID of a watched process");
 	if (command.save && (!command.what || !command_is_number(command.what)))
 		usage_error("--save needs the PID of a watched process");
+	settle(&command);
 	return command;
 }

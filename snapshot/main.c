@@ -26,6 +26,7 @@
 #include "snapshot/report/output.h"
 #include "snapshot/source/memory.h"
 #include "snapshot/source/source.h"
+#include "snapshot/view/view.h"
 
 __attribute__((noreturn)) static void fail(const char *why)
 {
@@ -151,21 +152,71 @@ static void read_suppressions(struct suppress *suppress, const struct model *mod
 
 /* Where the files of a live process are, when it does not see the same ones as we:
  * "/proc/PID/root". */
-static const char *root_of(const struct model *model, const char *state, char out[32])
+static const char *root_of(int pid, const char *state, char out[32])
 {
 	struct stat own, its;
 	char path[40];
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", model->hello.pid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
 	if (strcmp(state, "live") || stat("/proc/self/ns/mnt", &own) < 0 || stat(path, &its) < 0)
 		return "";
-	(void)snprintf(out, 32, "/proc/%d/root", model->hello.pid);
+	(void)snprintf(out, 32, "/proc/%d/root", pid);
 	if (own.st_ino != its.st_ino)
 		return out;
 	return stat("/", &own) == 0 && stat(out, &its) == 0 && own.st_ino != its.st_ino ? out : "";
 }
 
-/* ---- the three things it does ---- */
+/* Its number here: in its own pid namespace, which the records name, it may have another. */
+static int pid_of(const struct command *command, const struct model *model)
+{
+	if (command->what && command_is_number(command->what))
+		return command_int("once", command->what);
+	return model ? model->hello.pid : 0;
+}
+
+/* ---- the things it does ---- */
+
+/* Columns, JSON or records of a watch, or (is_screen) the screen; -1: it wants a report instead. */
+static int run_watch(const struct command *command, bool is_screen)
+{
+	struct suppress suppress = {0};
+	struct lw_options options;
+	struct view_settings settings = {.what = command->what,
+		.is_pid = command_is_number(command->what),
+		.is_json = command->has_json,
+		.has_exact = command->has_exact,
+		.interval_ms = command->interval_ms,
+		.nr_ticks = command->nr_ticks,
+		.top = 20,
+		.save = command->save,
+		.options = &options,
+		.suppress = &suppress};
+	char root[32];
+	int status;
+
+	lw_options_init(&options);
+	for (size_t i = 0; i < command->nr_settings; i++) {
+		(void)lw_options_set(&options, command->settings[i].key, command->settings[i].value,
+			"command line", NULL, NULL);
+		if (!strcmp(command->settings[i].key, "top"))
+			settings.top = options.top;
+	}
+	if (*options.suppressions) {
+		size_t nr_bad = 0, first_bad = 0;
+		int err = suppress_read(&suppress, options.suppressions, &nr_bad, &first_bad);
+
+		if (err)
+			fprintf(stderr, "leakwatch-snapshot: cannot read suppressions %s: %s\n",
+				options.suppressions, strerror(-err));
+	}
+	settings.symbols = alloc_check(
+		symbols_new(settings.is_pid ? root_of(pid_of(command, NULL), "live", root) : ""));
+	if (!options.full_stacks)
+		symbols_skip_debug(settings.symbols, is_library_of_the_system);
+	settings.left_bytes = settings.is_pid ? memory_left_bytes(pid_of(command, NULL)) : 0;
+	status = is_screen ? view_screen(&settings) : view_plain(&settings);
+	return status;
+}
 
 static void say_done(const struct command *command, const struct report *report)
 {
@@ -251,16 +302,22 @@ static int run_report(const struct command *command)
 	report.state = state_of(command, report.model, is_gone);
 	report.missing = decode_missing(report.model);
 	read_options(command, report.model, &options);
-	if (!command->is_report || deliver_is_needed(report.model, &options) ||
+	if (command->event >= 0) {
+		report.symbols =
+			alloc_check(symbols_new(root_of(pid_of(command, report.model), report.state, root)));
+		if (report_judge_event(&report, (size_t)command->event))
+			deliver_event(&report, (size_t)command->event, command->stderr_fd);
+		say_done(command, &report);
+	} else if (!command->is_report || deliver_is_needed(report.model, &options) ||
 		command->done_fd >= 0) {
 		read_suppressions(&suppress, report.model, &options, memory);
 		(void)fclose(memory);
 		report.symbols =
-			alloc_check(symbols_new(root_of(report.model, report.state, root)));
+			alloc_check(symbols_new(root_of(pid_of(command, report.model), report.state, root)));
 		if (!options.full_stacks)
 			symbols_skip_debug(report.symbols, is_library_of_the_system);
 		if (strcmp(report.state, "killed")) /* it is there, and its limits are */
-			report.left_bytes = memory_left_bytes(report.model->hello.pid);
+			report.left_bytes = memory_left_bytes(pid_of(command, report.model));
 		else
 			report.left_bytes = memory_left_bytes(0);
 		report_judge(&report);
@@ -348,6 +405,16 @@ static void set_stderr_aside(struct command *command)
 		close(2);
 }
 
+/* A person sits there, and asked for nothing else. */
+static bool is_for_screen(const struct command *command)
+{
+	const char *term = getenv("TERM");
+
+	return command->what && !command->is_once && !command->is_report && !command->has_json &&
+	       !command->save && strcmp(command->what, "-") && isatty(0) && isatty(1) && term && *term &&
+	       strcmp(term, "dumb");
+}
+
 int main(int argc, char **argv)
 {
 	struct command command;
@@ -359,5 +426,13 @@ int main(int argc, char **argv)
 		set_stderr_aside(&command);
 	if (command.is_list)
 		return run_list();
+	if (command_is_watch(&command))
+		return run_watch(&command, false);
+	if (is_for_screen(&command)) {
+		int status = run_watch(&command, true);
+
+		if (status >= 0)
+			return status;
+	}
 	return command.save ? run_save(&command) : run_report(&command);
 }

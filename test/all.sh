@@ -5,7 +5,7 @@
 #
 # Four builds, each made once, warnings being errors: gcc (all tests), clang (its lock analysis, unit
 # tests), gcc with Address- and UndefinedBehaviourSanitizer (unit tests), gcc with ThreadSanitizer
-# (unit and stress tests of locks and lock-free tables). The last line is the sum over every line
+# (tests of what threads do at once). The last line is the sum over every line
 # that a test printed in TAP; the status is 0 only if nothing failed.
 set -uo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -75,9 +75,9 @@ if configure asan gcc g++ -Db_sanitize=address,undefined -Db_lundef=false; then
 else
 	broken+=('set up a build with AddressSanitizer')
 fi
-stage 'gcc with ThreadSanitizer: unit and stress tests'
+stage 'gcc with ThreadSanitizer: what threads do at once'
 if configure tsan gcc g++ -Db_sanitize=thread -Db_lundef=false; then
-	TSAN_OPTIONS=halt_on_error=1 run tsan --suite unit --suite stress
+	TSAN_OPTIONS=halt_on_error=1 run tsan --suite tsan
 else
 	broken+=('set up a build with ThreadSanitizer')
 fi

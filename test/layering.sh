@@ -9,7 +9,7 @@ cd "$1" || exit 1
 nr=0
 bad=0
 
-rooms=(base share unwind record live hooks init.c)
+rooms=(leakwatch.h base share unwind record live hooks init.c)
 
 rank() { # FILE below preload/
 	local room=${1%%/*} i

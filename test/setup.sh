@@ -8,9 +8,9 @@
 # this system does not offer is named and left out if only tests want it: they skip and say so.
 set -eu
 
-build='gcc g++ libc6-dev meson ninja-build pkg-config libdw-dev libelf-dev libjansson-dev
+build='gcc g++ libc6-dev dpkg-dev meson ninja-build pkg-config libdw-dev libelf-dev libjansson-dev libncurses-dev
 	libunwind-dev liblzma-dev python3-minimal binutils'
-test='clang python3 procps sqlite3 jq git perl redis-server nginx-light nodejs valgrind
+test='clang python3 procps sqlite3 jq git perl redis-server nginx-light nodejs valgrind tmux
 	libjemalloc2 libtcmalloc-minimal4 libmimalloc2.0'
 bench='heaptrack google-perftools'
 

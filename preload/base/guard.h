@@ -16,6 +16,7 @@
 enum lw_gate {
 	LW_GATE_NEW,	/* the thread was never here: lw_track_enter_slow() sets it up */
 	LW_GATE_OPEN,
+	LW_GATE_LOOK,	/* open, but a macro's site is pending, or the program has paused us here */
 	LW_GATE_BUSY,	/* inside our code */
 	LW_GATE_LATE,	/* the thread has given back what it had: it borrows for each event */
 	LW_GATE_OFF,	/* this thread is not tracked */
@@ -23,6 +24,7 @@ enum lw_gate {
 
 struct lw_memos;
 struct lw_scratch;
+struct lw_hints;
 
 /* One per thread, in initial-exec TLS. Written by its thread only. */
 struct lw_thread {
@@ -32,10 +34,16 @@ struct lw_thread {
 	struct lw_memos *memos;	/* table of remembered stacks */
 	struct lw_scratch *scratch; /* room for one stack under construction; same mapping as memos */
 	uintptr_t stack_lo, stack_hi; /* memory known to be readable, [lo, hi) */
+	uintptr_t own_lo, own_hi; /* the same of the stack the thread was made with; 0 not known yet */
 	int64_t live_bytes;	/* allocated minus freed since the last flush */
 	int64_t live_max;	/* its highest value since the last flush */
 	uint32_t is_registered;	/* will be told when the thread ends */
+	uint32_t is_own_stack;	/* [lo, hi) is that stack: it stays as long as the thread */
 	uint32_t is_late;	/* inside an event with borrowed things */
+	uint32_t nr_paused;	/* leakwatch_pause() calls in force */
+	uint32_t reserved;
+	struct lw_hints *hints;	/* sites that macros have announced; same mapping as memos */
+	uintptr_t passing;	/* block that a foreign operator delete is given, and may give on to our hooks */
 };
 
 extern LW_TLS struct lw_thread lw_self;

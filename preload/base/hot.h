@@ -23,6 +23,8 @@ struct lw_hot_values {
 	uint64_t start_ns;	/* CLOCK_MONOTONIC_COARSE at the start */
 	uint32_t unloading;	/* dlclose calls under way: rules may change under us */
 	uint32_t depth;		/* frames kept */
+	uint32_t birth_floor;	/* least birth of new blocks: raised by a checkpoint, so that it is above all before */
+	uint32_t reserved;
 	uint64_t next_sample_ms; /* when the history wants its next look, ms after the start; 0: it is at it */
 	uint64_t next_look_ms;	/* since the start; written by whoever looks, now and then */
 };

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
 
 #ifndef PR_SET_VMA
@@ -15,6 +16,8 @@
 enum { LARGE_BYTES = 1 << 20, MAX_LARGE = 1024, MAX_OWN = 4096, PAGES_AT_ONCE = 4096 };
 
 static const size_t page_bytes = 4096;
+
+uint32_t lw_sandbox_is_on;
 
 /* Written by any thread, only summed up: relaxed. */
 static uint64_t small_bytes;
@@ -93,9 +96,12 @@ static void name_mapping(void *start, size_t bytes, const char *name)
 void *lw_mem_map(size_t bytes, const char *name)
 {
 	size_t whole = LW_ALIGN_UP(bytes, page_bytes);
-	long at = lw_syscall(SYS_mmap, 0, whole, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	long at;
 
+	if (lw_sandboxed())
+		return NULL;
+	at = lw_syscall(SYS_mmap, 0, whole, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (lw_sys_failed(at))
 		return NULL;
 	(void)lw_syscall(SYS_madvise, at, whole, MADV_DONTDUMP);

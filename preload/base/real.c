@@ -196,27 +196,6 @@ static bool is_cxx_loaded(void)
 	return false;
 }
 
-static void find_operators(void)
-{
-	static const char *const runtimes[] = { "libstdc++.so", "libc++.so", "libc++abi.so", NULL };
-
-	/* a missing name makes dlsym allocate its message: do not ask for more when the first is missing */
-	if (!find(&lw_real.op_new[0], "_Znwm")) {
-		(void)dlerror(); /* our failed look-up is not the program's to read */
-		return;
-	}
-	(void)find(&lw_real.op_new[1], "_Znam");
-	(void)find(&lw_real.op_delete[0], "_ZdlPv");
-	(void)find(&lw_real.op_delete[1], "_ZdaPv");
-	lw_real.operators_are_malloc = is_from((const void *)(uintptr_t)lw_real.op_new[0], runtimes);
-	if (find(&lw_real.op_new_aligned[0], "_ZnwmSt11align_val_t") &&
-			find(&lw_real.op_new_aligned[1], "_ZnamSt11align_val_t") &&
-			find(&lw_real.op_delete_aligned[0], "_ZdlPvSt11align_val_t") &&
-			find(&lw_real.op_delete_aligned[1], "_ZdaPvSt11align_val_t"))
-		return;
-	(void)dlerror();
-}
-
 /* In a program with fixed addresses a function's address may be that of a stub which leads on. */
 static bool is_stub(const void *function)
 {
@@ -227,12 +206,76 @@ static bool is_stub(const void *function)
 	       symbol->st_shndx == SHN_UNDEF;
 }
 
-/* Whose malloc the program's own calls reach: the first in the global scope. */
-static bool is_malloc_ours(const char *name)
+/* Whose function of this name the program's own calls reach: the first in the global scope. */
+static bool is_first_ours(const char *name)
 {
 	const void *first = dlsym(RTLD_DEFAULT, name);
 
 	return !first || module_of(first) == module_of(&lw_real) || is_stub(first);
+}
+
+/*
+ * Does the program (or what stands before us) define one of these itself? What the runtime's other
+ * operators do, they do through the plain ones: so a program that replaces one changes others.
+ */
+static bool is_any_not_ours(const char *const *names)
+{
+	for (; *names; names++) {
+		if (!is_first_ours(*names))
+			return true;
+	}
+	return false;
+}
+
+/* Is each of these that the next library in line has the runtime's own? */
+static bool is_runtimes(const char *const *names)
+{
+	static const char *const runtimes[] = { "libstdc++.so", "libc++.so", "libc++abi.so", NULL };
+	const void *found;
+
+	for (; *names; names++) {
+		if (find(&found, *names) && !is_from(found, runtimes))
+			return false;
+	}
+	return true;
+}
+
+static void find_deletes(void)
+{
+	static const char *const names[] = { "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm", NULL };
+	void *found;
+
+	for (int shape = 0; shape < 2; shape++) {
+		(void)find(&lw_real.op_delete[shape], names[shape]);
+		(void)find(&lw_real.op_delete_sized[shape], names[2 + shape]);
+		if (is_first_ours(names[shape]))
+			continue;
+		found = dlsym(RTLD_DEFAULT, names[shape]); /* what the default nothrow forms call */
+		memcpy(&lw_real.op_delete[shape], &found, sizeof(found));
+	}
+	lw_real.has_own_delete = is_any_not_ours(names);
+	lw_real.delete_is_free = !lw_real.has_own_delete && is_runtimes(names);
+}
+
+static void find_operators(void)
+{
+	static const char *const news[] = { "_Znwm", "_Znam", NULL };
+
+	/* a missing name makes dlsym allocate its message: do not ask for more when the first is missing */
+	if (!find(&lw_real.op_new[0], "_Znwm")) {
+		(void)dlerror(); /* our failed look-up is not the program's to read */
+		return;
+	}
+	(void)find(&lw_real.op_new[1], "_Znam");
+	lw_real.has_own_new = is_any_not_ours(news);
+	lw_real.new_is_malloc = !lw_real.has_own_new && is_runtimes(news);
+	find_deletes();
+	if (find(&lw_real.op_new_aligned[0], "_ZnwmSt11align_val_t") &&
+			find(&lw_real.op_new_aligned[1], "_ZnamSt11align_val_t") &&
+			find(&lw_real.op_delete_aligned[0], "_ZdlPvSt11align_val_t") &&
+			find(&lw_real.op_delete_aligned[1], "_ZdaPvSt11align_val_t"))
+		return;
+	(void)dlerror();
 }
 
 static void find_all(void)
@@ -246,7 +289,7 @@ static void find_all(void)
 		find_operators();
 	lw_real.is_glibc = module_of((const void *)(uintptr_t)lw_real.malloc) ==
 			   module_of((const void *)(uintptr_t)gnu_get_libc_version);
-	lw_real.is_overridden = !is_malloc_ours("malloc") || !is_malloc_ours("free");
+	lw_real.is_overridden = !is_first_ours("malloc") || !is_first_ours("free");
 }
 
 void lw_real_init(void)

@@ -30,11 +30,16 @@ struct lw_real {
 	/* Operators new and delete of the next library in line; NULL where the global scope has none. */
 	void *(*op_new[2])(size_t);			/* [0] new, [1] new[] */
 	void *(*op_new_aligned[2])(size_t, size_t);
-	void (*op_delete[2])(void *);
+	void (*op_delete[2])(void *); /* the program's own, if it has them */
+	void (*op_delete_sized[2])(void *, size_t); /* NULL: none */
 	void (*op_delete_aligned[2])(void *, size_t);
 
-	/* The operators above are libstdc++'s or libc++'s own: new is malloc, delete is free. */
-	bool operators_are_malloc;
+	/* All operators new that calls reach are libstdc++'s or libc++'s own and ours: new is malloc. */
+	bool new_is_malloc;
+	/* The same for delete: it is free. */
+	bool delete_is_free;
+	/* The program has operators of its own that stand before ours: calls of those do not reach us. */
+	bool has_own_new, has_own_delete;
 	/* The allocator is glibc's: blocks are at least 32 bytes apart. */
 	bool is_glibc;
 	/* The program's own malloc or free stands before ours: C calls do not reach us. */

@@ -55,6 +55,13 @@ LW_INLINE long lw_sys_clone(unsigned long flags, void *stack_top, int32_t *tid, 
 	return ret;
 }
 
+/* Makes zeroed memory at tp a thread pointer that libc's accesses to thread-locals find sane. */
+LW_INLINE void lw_thread_pointer_fill(void *tp)
+{
+	((void **)tp)[0] = tp;
+	((void **)tp)[2] = tp;
+}
+
 LW_INLINE uintptr_t lw_thread_pointer(void)
 {
 	uintptr_t tp;

@@ -78,21 +78,18 @@ void free_aligned_sized(void *ptr, size_t align, size_t bytes);
 LW_EXPORT void free_sized(void *ptr, size_t bytes)
 {
 	FRAME();
-	(void)bytes;
 	if (!ptr || lw_early_owns(ptr))
 		return;
-	lw_track_free(ptr, LW_KIND_FREE, &frame);
+	lw_track_free_sized(ptr, LW_KIND_FREE, bytes, &frame);
 	lw_real.free(ptr);
 }
 
 LW_EXPORT void free_aligned_sized(void *ptr, size_t align, size_t bytes)
 {
 	FRAME();
-	(void)align;
-	(void)bytes;
 	if (!ptr || lw_early_owns(ptr))
 		return;
-	lw_track_free(ptr, LW_KIND_FREE, &frame);
+	lw_track_free_aligned(ptr, LW_KIND_FREE, align, &bytes, &frame);
 	lw_real.free(ptr);
 }
 #endif
@@ -154,8 +151,13 @@ LW_EXPORT void *memalign(size_t align, size_t bytes)
 
 LW_EXPORT void *aligned_alloc(size_t align, size_t bytes)
 {
+	void *ptr;
+
 	FRAME();
-	return record(lw_real.aligned_alloc(align, bytes), bytes, LW_KIND_ALIGNED, &frame);
+	ptr = lw_real.aligned_alloc(align, bytes);
+	if (ptr && !lw_early_owns(ptr)) /* free_aligned_sized() may be told another alignment */
+		lw_track_alloc_aligned(ptr, bytes, align, LW_KIND_ALIGNED, &frame);
+	return ptr;
 }
 
 LW_EXPORT int posix_memalign(void **out, size_t align, size_t bytes)

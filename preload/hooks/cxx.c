@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "preload/base/early.h"
+#include "preload/base/guard.h"
 #include "preload/base/real.h"
 #include "preload/base/sys_x86_64.h"
 #include "preload/record/track.h"
@@ -102,7 +103,7 @@ static LW_COLD void *fail_new_aligned_nothrow(size_t bytes, size_t align, const 
 
 LW_INLINE bool is_plain(int shape)
 {
-	return lw_real.operators_are_malloc || !lw_real.op_new[shape];
+	return lw_real.new_is_malloc || !lw_real.op_new[shape];
 }
 
 LW_INLINE void *record(void *ptr, size_t bytes, int shape, const struct lw_frame *frame)
@@ -112,12 +113,27 @@ LW_INLINE void *record(void *ptr, size_t bytes, int shape, const struct lw_frame
 	return ptr;
 }
 
+static void *record_aligned(void *ptr, size_t bytes, size_t align, int shape, const struct lw_frame *frame)
+{
+	if (LW_LIKELY(ptr) && !lw_early_owns(ptr))
+		lw_track_alloc_aligned(ptr, bytes, align, new_kinds[shape], frame);
+	return ptr;
+}
+
 /* The block came from a foreign operator, which may have passed through our malloc on its way. */
 static void *record_outer(void *ptr, size_t bytes, int shape, const struct lw_frame *frame)
 {
 	if (ptr)
 		lw_track_undo(ptr);
 	return record(ptr, bytes, shape, frame);
+}
+
+static void *record_outer_aligned(void *ptr, size_t bytes, size_t align, int shape,
+		const struct lw_frame *frame)
+{
+	if (ptr)
+		lw_track_undo(ptr);
+	return record_aligned(ptr, bytes, align, shape, frame);
 }
 
 LW_INLINE void *allocate(size_t bytes, int shape, const struct lw_frame *frame)
@@ -169,9 +185,9 @@ LW_INLINE void *allocate_aligned(size_t bytes, size_t align, int shape, const st
 	if (LW_LIKELY(is_plain(shape))) {
 		ptr = try_aligned(bytes, align);
 		if (LW_LIKELY(ptr))
-			return record(ptr, bytes, shape, frame);
+			return record_aligned(ptr, bytes, align, shape, frame);
 	}
-	return record_outer(fail_new_aligned(bytes, align, shape, frame), bytes, shape, frame);
+	return record_outer_aligned(fail_new_aligned(bytes, align, shape, frame), bytes, align, shape, frame);
 }
 
 LW_INLINE void *allocate_aligned_nothrow(size_t bytes, size_t align, const void *tag, int shape,
@@ -184,9 +200,54 @@ LW_INLINE void *allocate_aligned_nothrow(size_t bytes, size_t align, const void 
 	if (LW_LIKELY(is_plain(shape))) {
 		ptr = try_aligned(bytes, align);
 		if (LW_LIKELY(ptr))
-			return record(ptr, bytes, shape, frame);
+			return record_aligned(ptr, bytes, align, shape, frame);
 	}
-	return record_outer(fail_new_aligned_nothrow(bytes, align, tag, shape, frame), bytes, shape, frame);
+	ptr = fail_new_aligned_nothrow(bytes, align, tag, shape, frame);
+	return record_outer_aligned(ptr, bytes, align, shape, frame);
+}
+
+/*
+ * The real release by a foreign operator. It may come back to our hooks with the same pointer, whose
+ * record is gone: that is not the program releasing it twice.
+ */
+static LW_COLD void pass_on(void *ptr, int shape)
+{
+	uintptr_t outer = lw_self.passing;
+
+	lw_self.passing = (uintptr_t)ptr;
+	lw_real.op_delete[shape](ptr);
+	lw_self.passing = outer;
+}
+
+static LW_COLD void pass_on_sized(void *ptr, size_t bytes, int shape)
+{
+	uintptr_t outer = lw_self.passing;
+
+	if (!lw_real.op_delete_sized[shape]) {
+		pass_on(ptr, shape);
+		return;
+	}
+	lw_self.passing = (uintptr_t)ptr;
+	lw_real.op_delete_sized[shape](ptr, bytes);
+	lw_self.passing = outer;
+}
+
+static LW_COLD void pass_on_aligned(void *ptr, size_t align, int shape)
+{
+	uintptr_t outer = lw_self.passing;
+
+	if (!lw_real.op_delete_aligned[shape]) {
+		pass_on(ptr, shape);
+		return;
+	}
+	lw_self.passing = (uintptr_t)ptr;
+	lw_real.op_delete_aligned[shape](ptr, align);
+	lw_self.passing = outer;
+}
+
+LW_INLINE bool is_free(int shape)
+{
+	return LW_LIKELY(lw_real.delete_is_free) || !lw_real.op_delete[shape];
 }
 
 LW_INLINE void release(void *ptr, int shape, const struct lw_frame *frame)
@@ -194,21 +255,33 @@ LW_INLINE void release(void *ptr, int shape, const struct lw_frame *frame)
 	if (!ptr || lw_early_owns(ptr))
 		return;
 	lw_track_free(ptr, delete_kinds[shape], frame);
-	if (LW_LIKELY(lw_real.operators_are_malloc || !lw_real.op_delete[shape]))
+	if (LW_LIKELY(is_free(shape)))
 		lw_real.free(ptr);
 	else
-		lw_real.op_delete[shape](ptr);
+		pass_on(ptr, shape);
 }
 
-LW_INLINE void release_aligned(void *ptr, size_t align, int shape, const struct lw_frame *frame)
+LW_INLINE void release_sized(void *ptr, size_t bytes, int shape, const struct lw_frame *frame)
 {
 	if (!ptr || lw_early_owns(ptr))
 		return;
-	lw_track_free(ptr, delete_kinds[shape], frame);
-	if (LW_LIKELY(lw_real.operators_are_malloc || !lw_real.op_delete_aligned[shape]))
+	lw_track_free_sized(ptr, delete_kinds[shape], bytes, frame);
+	if (LW_LIKELY(is_free(shape)))
 		lw_real.free(ptr);
 	else
-		lw_real.op_delete_aligned[shape](ptr, align);
+		pass_on_sized(ptr, bytes, shape);
+}
+
+LW_INLINE void release_aligned(void *ptr, size_t align, const size_t *bytes, int shape,
+		const struct lw_frame *frame)
+{
+	if (!ptr || lw_early_owns(ptr))
+		return;
+	lw_track_free_aligned(ptr, delete_kinds[shape], align, bytes, frame);
+	if (LW_LIKELY(is_free(shape)))
+		lw_real.free(ptr);
+	else
+		pass_on_aligned(ptr, align, shape);
 }
 
 /* One definition a form: prototype, then the body with the caller's frame at hand. */
@@ -238,17 +311,17 @@ HOOK(void *, _ZnamSt11align_val_tRKSt9nothrow_t, (size_t n, size_t align, const 
 
 HOOK(void, _ZdlPv, (void *ptr), release(ptr, SCALAR, &frame))
 HOOK(void, _ZdaPv, (void *ptr), release(ptr, ARRAY, &frame))
-HOOK(void, _ZdlPvm, (void *ptr, size_t n), (void)n; release(ptr, SCALAR, &frame))
-HOOK(void, _ZdaPvm, (void *ptr, size_t n), (void)n; release(ptr, ARRAY, &frame))
+HOOK(void, _ZdlPvm, (void *ptr, size_t n), release_sized(ptr, n, SCALAR, &frame))
+HOOK(void, _ZdaPvm, (void *ptr, size_t n), release_sized(ptr, n, ARRAY, &frame))
 HOOK(void, _ZdlPvRKSt9nothrow_t, (void *ptr, const void *tag), (void)tag; release(ptr, SCALAR, &frame))
 HOOK(void, _ZdaPvRKSt9nothrow_t, (void *ptr, const void *tag), (void)tag; release(ptr, ARRAY, &frame))
-HOOK(void, _ZdlPvSt11align_val_t, (void *ptr, size_t align), release_aligned(ptr, align, SCALAR, &frame))
-HOOK(void, _ZdaPvSt11align_val_t, (void *ptr, size_t align), release_aligned(ptr, align, ARRAY, &frame))
+HOOK(void, _ZdlPvSt11align_val_t, (void *ptr, size_t align), release_aligned(ptr, align, NULL, SCALAR, &frame))
+HOOK(void, _ZdaPvSt11align_val_t, (void *ptr, size_t align), release_aligned(ptr, align, NULL, ARRAY, &frame))
 HOOK(void, _ZdlPvmSt11align_val_t, (void *ptr, size_t n, size_t align),
-		(void)n; release_aligned(ptr, align, SCALAR, &frame))
+		release_aligned(ptr, align, &n, SCALAR, &frame))
 HOOK(void, _ZdaPvmSt11align_val_t, (void *ptr, size_t n, size_t align),
-		(void)n; release_aligned(ptr, align, ARRAY, &frame))
+		release_aligned(ptr, align, &n, ARRAY, &frame))
 HOOK(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t align, const void *tag),
-		(void)tag; release_aligned(ptr, align, SCALAR, &frame))
+		(void)tag; release_aligned(ptr, align, NULL, SCALAR, &frame))
 HOOK(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t align, const void *tag),
-		(void)tag; release_aligned(ptr, align, ARRAY, &frame))
+		(void)tag; release_aligned(ptr, align, NULL, ARRAY, &frame))

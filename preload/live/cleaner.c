@@ -2,23 +2,44 @@
 /* cleaner.c - the target's side of the cleaner; see cleaner.h. */
 #include "preload/live/cleaner.h"
 
+#include <string.h>
+
+#include "preload/base/sys.h"
 #include "preload/live/spawn.h"
 #include "preload/share/box.h"
 #include "preload/share/door.h"
 
 static bool start_cleaner(void)
 {
-	char path[LW_SPAWN_PATH_BYTES];
+	static char path[LW_SPAWN_PATH_BYTES]; /* not on a small stack */
 	const char *argv[] = {path, NULL};
 
+	if (lw_box->pid == 1) /* it would be our child, and end with us */
+		return false;
 	return lw_spawn_find("leakwatch-cleaner", path, sizeof(path)) &&
 	       lw_spawn(argv, -1, -1, false) > 0;
+}
+
+/*
+ * The first process of a container: when it ends all others do, and with the last of them an IPC
+ * namespace of their own and what is in it. The kernel has a fixed number for the one it started with.
+ */
+static bool is_swept_away(void)
+{
+	static const char first[] = "ipc:[4026531839]";
+	char own[64];
+	long bytes;
+
+	if (lw_box->pid != 1)
+		return false;
+	bytes = lw_syscall(SYS_readlink, "/proc/self/ns/ipc", own, sizeof(own));
+	return bytes > 0 && (bytes != sizeof(first) - 1 || memcmp(own, first, sizeof(first) - 1));
 }
 
 void lw_cleaner_register(void)
 {
 	if (!lw_box || lw_box->shmid < 0)
 		return; /* private memory leaves nothing behind */
-	if (!lw_door_knock(lw_box->uid, lw_door_place()) && !start_cleaner())
+	if (!lw_door_knock(lw_box->uid, lw_door_place()) && !start_cleaner() && !is_swept_away())
 		lw_box_remove();
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "preload/base/log.h"
 #include "preload/base/sys.h"
@@ -17,7 +18,7 @@
 #include "preload/share/box.h"
 #include "preload/share/emit.h"
 
-enum { LINE_BYTES = 1400 };
+enum { LINE_BYTES = 1400, ROOM_BYTES = 64 << 20 };
 
 static const char *const kind_names[LW_NR_KINDS] = { "unknown", "malloc", "calloc", "realloc", "aligned",
 	"new", "new[]", "free", "realloc", "delete", "delete[]" };
@@ -68,14 +69,24 @@ static int open_log(const struct lw_options *options)
 		.host = "localhost",
 		.time_s = lw_box->started_real_ns / 1000000000,
 	};
-	char path[LW_OPTION_PATH_BYTES];
+	static char path[LW_OPTION_PATH_BYTES];
+	struct rlimit limit = { 0, 0 };
+	struct stat file;
 	int fd;
 
 	if (!options->log_path[0] || !lw_options_expand(path, sizeof(path), options->log_path, &names))
 		return -1;
 	fd = (int)lw_syscall(SYS_openat, AT_FDCWD, path,
-			O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return fd;
+			O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -1;
+	/* a plain file with room: no reader to wait for, no SIGPIPE, no SIGXFSZ */
+	(void)lw_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit);
+	if (lw_syscall(SYS_fstat, fd, &file) == 0 && S_ISREG(file.st_mode) &&
+			(limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > (uint64_t)file.st_size + ROOM_BYTES))
+		return fd;
+	lw_sys_close(fd);
+	return -1;
 }
 
 void lw_raw_report(const struct lw_options *options, struct lw_report_done *done)
@@ -110,4 +121,41 @@ void lw_raw_report(const struct lw_options *options, struct lw_report_done *done
 			(unsigned long long)done->leaked_bytes, (unsigned long long)done->leaked_blocks));
 	if (fd >= 0)
 		lw_sys_close(fd);
+}
+
+static const char *event_name(uint32_t what)
+{
+	static const char *const names[LW_NR_EVENT_KINDS] = { "", "mismatch", "double free", "unknown free",
+		"size mismatch", "alignment mismatch" };
+
+	return what < LW_NR_EVENT_KINDS ? names[what] : "";
+}
+
+static void say_site(const char *what, uint32_t id)
+{
+	const struct lw_site *site = lw_box_site(id);
+	char line[LINE_BYTES];
+
+	if (!id)
+		return;
+	if (site->hint)
+		say(-1, line, snprintf(line, sizeof(line), "  %s by %s at %.1000s:%u:\n", what, kind_names[site->kind],
+				(const char *)lw_box_pool(lw_box_hint(site->hint)->file_off),
+				lw_box_hint(site->hint)->line));
+	else
+		say(-1, line, snprintf(line, sizeof(line), "  %s by %s:\n", what, kind_names[site->kind]));
+	say_frames(-1, id);
+}
+
+void lw_raw_event(uint32_t index)
+{
+	const struct lw_event *event = lw_box_event(index);
+	char line[LINE_BYTES];
+
+	if (!(lw_box->flags & (LW_REGION_ROOT | LW_REGION_WATCHED)))
+		return;
+	say(-1, line, snprintf(line, sizeof(line), "leakwatch: pid %d: %s of a block of %llu byte(s)\n", lw_box->pid,
+			event_name(event->what), (unsigned long long)event->bytes));
+	say_site("released", event->free_site);
+	say_site("allocated", event->alloc_site);
 }

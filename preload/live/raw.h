@@ -12,4 +12,7 @@
 /* Fills done with what was leaked. */
 void lw_raw_report(const struct lw_options *options, struct lw_report_done *done);
 
+/* One wrong release, to stderr. */
+void lw_raw_event(uint32_t index);
+
 #endif

@@ -7,6 +7,7 @@
 #include "preload/base/hot.h"
 #include "preload/base/log.h"
 #include "preload/base/mem.h"
+#include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
 #include "preload/live/raw.h"
 #include "preload/live/reporter.h"
@@ -80,9 +81,23 @@ static int report(enum lw_end how, int status, uintptr_t sp)
 		lw_scan_at_exit(sp, options);
 	lw_box->own_bytes = lw_mem_used_bytes() + lw_box_used_bytes();
 	lw_box->report_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - started_ns;
-	if (!lw_reporter_run(how, &done))
+	if (!lw_reporter_run(how, &done)) {
 		lw_raw_report(options, &done);
+		return status; /* without names libc's own memory is not told from a leak */
+	}
 	return options->exitcode && done.leaked_blocks + done.nr_mismatches ? (int)options->exitcode : status;
+}
+
+/*
+ * In a sandbox each system call may be the last, and another user than the one we started as cannot
+ * read the region or write where we could: the cleaner, outside, writes the report from the region.
+ */
+static bool is_left_to_cleaner(void)
+{
+	if (lw_sandboxed())
+		return true;
+	return (options->json[0] || options->log_path[0]) && lw_box->shmid >= 0 &&
+	       (uint32_t)lw_syscall(SYS_geteuid, 0) != lw_box->uid;
 }
 
 static LW_NOINLINE int end_once(enum lw_end how, int status, uintptr_t sp)
@@ -91,12 +106,19 @@ static LW_NOINLINE int end_once(enum lw_end how, int status, uintptr_t sp)
 	int saved_errno = errno;
 
 	/* a vfork child (other pid, same memory) or a forked one that never allocated: not our end */
-	if (!options || !lw_box || !lw_load(&lw_hot.active) || lw_box->pid != lw_sys_getpid())
+	if (!options || !lw_box || !lw_load(&lw_hot.active) ||
+			(!lw_sandboxed() && lw_box->pid != lw_sys_getpid()))
 		return status;
 	if (!__atomic_compare_exchange_n(&lw_box->state, &running, LW_STATE_ENDING, false,
 			__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 		if (running == LW_STATE_ENDING)
 			wait_for_other_end();
+		return status;
+	}
+	if (is_left_to_cleaner()) {
+		lw_box->end_kind = how;
+		lw_box->exit_status = status;
+		lw_store_release(&lw_box->state, LW_STATE_RUNNING); /* it reports what is not REPORTED */
 		return status;
 	}
 	status = report(how, status, sp);

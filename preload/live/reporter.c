@@ -14,7 +14,7 @@
 #include "preload/share/emit.h"
 
 enum {
-	REPORTER_WAIT_MS = 60000, /* a report of many sites with big debug information takes a while */
+	REPORTER_WAIT_MS = 20000, /* a report of many sites with big debug information takes a while */
 	POLL_MS = 10,
 };
 
@@ -39,24 +39,29 @@ static char *put_number(char *at, uint64_t value)
 
 static const char *end_name(enum lw_end how)
 {
+	if (how == LW_END_NONE)
+		return "--state=live";
 	return how == LW_END_QUICK_EXIT ? "--state=quick_exit" : how == LW_END__EXIT ? "--state=_exit"
 										      : "--state=exit";
 }
 
-/* Waits until the reporter has written its word or is gone; false: no report was made. */
-static bool wait_for(int reporter, int fd, struct lw_report_done *done)
+enum outcome { NOT_STARTED, NO_WORD, TOO_LATE, DONE };
+
+/* Waits until the reporter has written its word or is gone, or time is up. */
+static enum outcome wait_for(int reporter, int fd, uint32_t wait_ms, struct lw_report_done *done)
 {
 	uint64_t waited_ms = 0;
 	long got = -EAGAIN;
 
 	memset(done, 0, sizeof(*done));
-	while (waited_ms < REPORTER_WAIT_MS && got == -EAGAIN) {
+	while (waited_ms < wait_ms && got == -EAGAIN) {
 		struct pollfd ready = { fd, POLLIN, 0 };
 		struct timespec pause = { .tv_nsec = POLL_MS * 1000000 };
 
-		if (fd < 0) { /* no descriptor was to be had: watch the process itself */
-			if (lw_syscall(SYS_kill, reporter, 0) < 0)
-				return true;
+		if (fd < 0) { /* no descriptor was to be had: the region says when it is written */
+			if (lw_load_acquire(&lw_box->state) == LW_STATE_REPORTED ||
+					lw_syscall(SYS_kill, reporter, 0) < 0)
+				return DONE;
 			lw_sys_sleep_ms(1);
 			waited_ms++;
 			continue;
@@ -67,7 +72,9 @@ static bool wait_for(int reporter, int fd, struct lw_report_done *done)
 		}
 		got = lw_sys_read(fd, done, sizeof(*done));
 	}
-	return got == sizeof(*done) && done->magic == LW_REPORT_DONE_MAGIC;
+	if (got == -EAGAIN)
+		return TOO_LATE;
+	return got == sizeof(*done) && done->magic == LW_REPORT_DONE_MAGIC ? DONE : NO_WORD;
 }
 
 /* Sends one record; false when the reporter does not take it any more. */
@@ -137,24 +144,28 @@ static void send_records(struct pipes *pipes)
 	if (pipes->records[1] < 0)
 		return;
 	lw_sys_block_signals(&mask);
-	(void)lw_emit_region(lw_box, lw_box->total_bytes, lw_box->ended_mono_ns, send_record,
+	(void)lw_emit_region(lw_box, lw_box->total_bytes, lw_sys_clock_ns(CLOCK_MONOTONIC), send_record,
 			&pipes->records[1]);
 	lw_sys_take_pipe_signal(mask);
 	lw_sys_restore_signals(&mask);
 	close_fd(&pipes->records[1]);
 }
 
-bool lw_reporter_run(enum lw_end how, struct lw_report_done *done)
+/* what: the option that says which report is wanted. */
+static enum outcome run(const char *what, uint32_t wait_ms, struct lw_report_done *done)
 {
-	char path[LW_SPAWN_PATH_BYTES], shmid[32] = "-", done_fd[32];
-	const char *argv[] = { path, "--report", shmid, end_name(how), done_fd, NULL };
-	bool is_private = lw_box->shmid < 0 && !lw_boxfile_path()[0], is_good;
+	static char path[LW_SPAWN_PATH_BYTES]; /* always the same text; not on a small stack */
+	char shmid[32] = "-", done_fd[32];
+	const char *argv[] = { path, "--report", shmid, what, done_fd, NULL };
+	bool is_shared = lw_box_is_shared() && (uint32_t)lw_syscall(SYS_geteuid, 0) == lw_box->uid;
+	bool is_private = !is_shared && !lw_boxfile_path()[0];
+	enum outcome outcome;
 	struct pipes pipes;
 	int pid;
 
 	if (!lw_spawn_find("leakwatch-snapshot", path, sizeof(path)))
-		return false;
-	if (lw_box->shmid >= 0)
+		return NOT_STARTED;
+	if (is_shared)
 		(void)put_number(put_text(shmid, "--shmid="), (uint64_t)lw_box->shmid);
 	else if (!is_private)
 		argv[2] = lw_boxfile_path();
@@ -169,9 +180,25 @@ bool lw_reporter_run(enum lw_end how, struct lw_report_done *done)
 	close_fd(&pipes.done[1]);
 	if (pid > 0)
 		send_records(&pipes);
-	is_good = pid > 0 && wait_for(pid, pipes.done[0], done);
+	outcome = pid > 0 ? wait_for(pid, pipes.done[0], wait_ms, done) : NOT_STARTED;
 	close_fd(&pipes.done[0]);
 	close_fd(&pipes.records[0]);
 	close_fd(&pipes.records[1]);
-	return is_good;
+	return outcome;
+}
+
+bool lw_reporter_run(enum lw_end how, struct lw_report_done *done)
+{
+	return run(end_name(how), REPORTER_WAIT_MS, done) == DONE;
+}
+
+bool lw_reporter_tell(uint32_t event, uint32_t wait_ms)
+{
+	struct lw_report_done done;
+	enum outcome outcome;
+	char what[32];
+
+	(void)put_number(put_text(what, "--event="), event);
+	outcome = run(what, wait_ms, &done);
+	return outcome == DONE || outcome == TOO_LATE;
 }

@@ -11,9 +11,11 @@
 #include <link.h>
 
 #include "preload/base/real.h"
+#include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
 #include "preload/live/scan_keeper.h"
 #include "preload/live/scan_memory.h"
+#include "preload/live/serve.h"
 #include "preload/share/box.h"
 
 enum { WALL = 0x40000000 /* __WALL */, MOST_WAIT_MS = 30000 };
@@ -102,6 +104,8 @@ void lw_scan_at_exit(uintptr_t sp, const struct lw_options *options)
 	plan.threads[plan.nr_threads++] = (struct lw_scan_thread){ .tid = plan.tid, .sp = sp };
 	if (keeper) {
 		lw_scan_refuse(LW_SCAN_WHY_TIME);
+	} else if (!lw_serve_may_clone()) {
+		lw_scan_refuse(LW_SCAN_WHY_CLONE);
 	} else if (count_threads() > 1) {
 		keeper = lw_scan_keeper_start(&plan, true);
 		if (keeper < 0)
@@ -132,27 +136,32 @@ static bool is_due(const struct lw_options *options)
 	return last_ns || now_ns - lw_hot.start_ns >= options->scan_every * UINT64_C(1000000000);
 }
 
+static void start_keeper(const struct lw_options *options)
+{
+	uint32_t why = options->scan == LW_SCAN_OPTION_NEVER ? LW_SCAN_WHY_OFF : LW_SCAN_WHY_CLONE;
+	int pid = -EPERM;
+
+	fill_plan(0, options);
+	if (why != LW_SCAN_WHY_OFF && lw_serve_may_clone())
+		pid = lw_scan_keeper_start(&plan, false);
+	if (pid > 0) {
+		lw_store(&keeper, pid);
+		return;
+	}
+	lw_scan_refuse(why);
+	lw_store_release(&lw_box->scan.served, lw_load(&lw_box->scan.request));
+}
+
 LW_COLD void lw_scan_look(const struct lw_options *options)
 {
-	if (!lw_box || (!lw_load(&keeper) && !is_due(options)))
+	if (!lw_box || lw_sandboxed() || (!lw_load(&keeper) && !is_due(options)))
 		return;
 	/* a child that only borrows our memory (vfork) starts and reaps nothing */
 	if (lw_box->pid != lw_sys_getpid() || __atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE))
 		return;
 	if (is_keeper_gone(1 /* WNOHANG */) && is_due(options) && lw_load(&lw_box->state) == LW_STATE_RUNNING) {
 		lw_store(&last_ns, lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE));
-		fill_plan(0, options);
-		if (options->scan == LW_SCAN_OPTION_NEVER) {
-			lw_scan_refuse(LW_SCAN_WHY_OFF);
-			lw_store_release(&lw_box->scan.served, lw_load(&lw_box->scan.request));
-		} else {
-			lw_store(&keeper, lw_scan_keeper_start(&plan, false));
-		}
-		if (keeper < 0) {
-			lw_store(&keeper, 0);
-			lw_scan_refuse(LW_SCAN_WHY_CLONE);
-			lw_store_release(&lw_box->scan.served, lw_load(&lw_box->scan.request));
-		}
+		start_keeper(options);
 	}
 	lw_store_release(&is_starting, 0);
 }

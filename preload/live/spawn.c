@@ -7,10 +7,12 @@
 #include <link.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "preload/base/mem.h"
 #include "preload/base/sys.h"
 
 enum { MAX_ENV = 512, ANY_CHILD = 0x40000000 /* __WALL */ };
@@ -60,6 +62,10 @@ bool lw_spawn_find(const char *name, char *out, size_t out_bytes)
 	stpcpy(stpcpy(below, "/../"), room ? room + 1 : "");
 	return try_path(out, out_bytes, library_dir, "", name) ||
 	       try_path(out, out_bytes, library_dir, below, name) ||
+	       try_path(out, out_bytes, library_dir, "/../../bin", name) || /* a tree that was moved */
+	       try_path(out, out_bytes, library_dir, "/../../../bin", name) ||
+	       try_path(out, out_bytes, library_dir, "/../../libexec/leakwatch", name) ||
+	       try_path(out, out_bytes, library_dir, "/../../../libexec/leakwatch", name) ||
 	       try_path(out, out_bytes, LW_LIBEXECDIR, "", name) ||
 	       try_path(out, out_bytes, LW_BINDIR, "", name);
 }
@@ -159,12 +165,14 @@ static __attribute__((noinline)) int start(struct orphan *orphan)
 
 int lw_spawn(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stderr)
 {
-	const char *env[MAX_ENV + 1];
+	const char **env = lw_mem_map((MAX_ENV + 1) * sizeof(*env), "leakwatch spawn"); /* not on a small stack */
 	struct orphan orphan = { argv, env, stdin_fd, keep_fd, keep_stderr, 0, 0 };
 	uint64_t before;
 	size_t nr_env = 0;
-	int pid;
+	int pid, is_subreaper = 0;
 
+	if (!env)
+		return -ENOMEM;
 	/* libc's, not the stack's: servers write their titles over that; NULL before libc is set up */
 	for (size_t i = 0; environ && nr_env < MAX_ENV && environ[i]; i++) {
 		if (is_for_orphan(environ[i]))
@@ -172,7 +180,14 @@ int lw_spawn(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stder
 	}
 	env[nr_env] = NULL;
 	lw_sys_block_signals(&before);
+	/* a program that adopts orphans must not be given ours: it may wait for all its children */
+	(void)lw_syscall(SYS_prctl, PR_GET_CHILD_SUBREAPER, &is_subreaper);
+	if (is_subreaper)
+		(void)lw_syscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 0);
 	pid = start(&orphan);
+	if (is_subreaper)
+		(void)lw_syscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1);
 	lw_sys_restore_signals(&before);
+	lw_mem_unmap(env, (MAX_ENV + 1) * sizeof(*env));
 	return pid;
 }

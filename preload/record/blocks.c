@@ -5,7 +5,10 @@
 #include "preload/base/mem.h"
 #include "preload/base/sys.h"
 
-enum { PAGE_WORDS = 4096 / sizeof(uint64_t), MAX_LEAF_PAGES = (1 << 20) * 8 / 4096 + 1 };
+enum { PAGE_WORDS = 4096 / sizeof(uint64_t) };
+
+/* Used at the end of the process, or by a fork's one thread. */
+static struct lw_blocks_room own_room;
 
 /* Values of the fork bits that blocks in the table may have. */
 static uint32_t used_epochs;
@@ -46,7 +49,7 @@ LW_COLD bool lw_blocks_take_stale(uint64_t *at, struct lw_block *stale)
 {
 	uint64_t word = lw_load(at);
 
-	if (!(word & LW_BLOCK_PRESENT)) /* a size, never in the first word of a leaf */
+	if (lw_block_is_size(word)) /* never in the first word of a leaf */
 		word = lw_load(--at);
 	if (!(word & LW_BLOCK_PRESENT))
 		return false;
@@ -55,6 +58,63 @@ LW_COLD bool lw_blocks_take_stale(uint64_t *at, struct lw_block *stale)
 		lw_store(&at[1], 0);
 	lw_store(at, 0);
 	return true;
+}
+
+/*
+ * Does a live block that starts before this address reach over it? Blocks do not overlap, so the
+ * nearest one before it decides. Looks as far back as its leaf begins, and through the leaf before.
+ */
+static bool is_covered(uintptr_t address)
+{
+	const uintptr_t leaf_bytes = (uintptr_t)1 << LW_LEAF_BITS, granule = (uintptr_t)1 << lw_hot.granule_shift;
+	uintptr_t start = address & ~(leaf_bytes - 1), at = address & ~(granule - 1);
+
+	start = start < leaf_bytes ? start : start - leaf_bytes;
+	while (at > start) {
+		const uint64_t *word;
+		struct lw_block block;
+
+		at -= granule;
+		word = lw_block_word(at);
+		if (!word) {
+			at &= ~(leaf_bytes - 1); /* nothing in all of this leaf */
+			continue;
+		}
+		if (!(lw_load(word) & LW_BLOCK_PRESENT))
+			continue;
+		block = lw_block_unpack(word, lw_load(word));
+		return at + (lw_load(word) >> LW_BLOCK_HALF_AT & 1) * 16 + block.bytes > address;
+	}
+	return false;
+}
+
+bool lw_blocks_find_removed(uintptr_t address, struct lw_block *block)
+{
+	uint64_t *at = lw_block_word(address), word;
+
+	if (!at)
+		return false;
+	word = lw_load(at);
+	if (!word || lw_block_is_held(word) || (word >> LW_BLOCK_HALF_AT & 1) != lw_block_half(address) ||
+			is_covered(address))
+		return false;
+	*block = (struct lw_block){
+		.site = (uint32_t)(word >> LW_BLOCK_SITE_AT) & (LW_MAX_BLOCK_SITES - 1),
+		.birth = (uint32_t)(word >> LW_BLOCK_BIRTH_AT),
+		.bytes = word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG,
+		.family = (enum lw_family)(word >> LW_BLOCK_FAMILY_AT & 3),
+	};
+	if (block->bytes == LW_BLOCK_BIG)
+		block->bytes = 0;
+	return true;
+}
+
+void lw_blocks_forget(uintptr_t address)
+{
+	uint64_t *at = lw_hot.roots[0] ? lw_block_word(address) : NULL;
+
+	if (at && !lw_block_is_held(lw_load(at)))
+		lw_store(at, 0);
 }
 
 /*
@@ -71,9 +131,9 @@ static void find_resident(const void *start, size_t nr_pages, uint8_t *resident)
 
 typedef void visit_word_fn(void *context, uintptr_t address, uint64_t *at);
 
-static void visit_leaf(uint64_t *leaf, uintptr_t start, visit_word_fn *visit, void *context)
+static void visit_leaf(uint64_t *leaf, uint8_t *resident, uintptr_t start, visit_word_fn *visit,
+		void *context)
 {
-	static uint8_t resident[MAX_LEAF_PAGES]; /* the end of the process, or a fork's one thread */
 	size_t nr_words = leaf_words();
 
 	find_resident(leaf, nr_words / PAGE_WORDS, resident);
@@ -90,24 +150,22 @@ static void visit_leaf(uint64_t *leaf, uintptr_t start, visit_word_fn *visit, vo
 	}
 }
 
-static void visit_words(visit_word_fn *visit, void *context)
+static void visit_words(struct lw_blocks_room *room, visit_word_fn *visit, void *context)
 {
-	static uint8_t resident[(sizeof(uint64_t *) << LW_ROOT_BITS) / 4096];
-
 	for (uintptr_t table = 0; table < LW_ARRAY_LENGTH(lw_hot.roots); table++) {
 		uint64_t **root = lw_hot.roots[table];
 
-		find_resident(root, LW_ARRAY_LENGTH(resident), resident);
+		find_resident(root, LW_ARRAY_LENGTH(room->root), room->root);
 		for (uintptr_t i = 0; i < (uintptr_t)1 << LW_ROOT_BITS; i++) {
 			uint64_t *leaf;
 
-			if (i % PAGE_WORDS == 0 && !(resident[i / PAGE_WORDS] & 1)) {
+			if (i % PAGE_WORDS == 0 && !(room->root[i / PAGE_WORDS] & 1)) {
 				i += PAGE_WORDS - 1;
 				continue;
 			}
 			leaf = lw_load_acquire(&root[i]);
 			if (leaf)
-				visit_leaf(leaf, (i << LW_LEAF_BITS) + table * 8, visit, context);
+				visit_leaf(leaf, room->leaf, (i << LW_LEAF_BITS) + table * 8, visit, context);
 		}
 	}
 }
@@ -125,12 +183,17 @@ static void visit_block(void *context, uintptr_t address, uint64_t *at)
 	to->visit(to->context, address, &block);
 }
 
-void lw_blocks_visit(lw_blocks_visit_fn *visit, void *context)
+void lw_blocks_visit_in(struct lw_blocks_room *room, lw_blocks_visit_fn *visit, void *context)
 {
 	struct block_visit to = { visit, context };
 
 	if (lw_hot.roots[0])
-		visit_words(visit_block, &to);
+		visit_words(room, visit_block, &to);
+}
+
+void lw_blocks_visit(lw_blocks_visit_fn *visit, void *context)
+{
+	lw_blocks_visit_in(&own_room, visit, context);
 }
 
 static void set_epoch(void *context, uintptr_t address, uint64_t *at)
@@ -147,7 +210,7 @@ void lw_blocks_fork_child(void)
 	uint32_t next;
 
 	if (used_epochs == 0xf) { /* the fourth fork in a row without exec: renumber all blocks */
-		visit_words(set_epoch, &oldest);
+		visit_words(&own_room, set_epoch, &oldest);
 		used_epochs = 1;
 	}
 	for (next = 0; used_epochs >> next & 1; next++)

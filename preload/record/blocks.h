@@ -25,11 +25,14 @@ enum lw_family {
 	LW_FAMILY_MALLOC,
 	LW_FAMILY_NEW,
 	LW_FAMILY_NEW_ARRAY,
+	LW_FAMILY_NEW_ALIGNED, /* new or new[] with an alignment: which, and how much, its site tells */
 };
 
 /*
  * The word: present 1 | half 1 | family 2 | forks 2 | site 20 | size 18 | birth 20, lowest bits first.
- * A present bit of 0 with other bits set is the size word of a big block.
+ * With a present bit of 0 it is the size of a big block, if the upper 16 bits are ones (a birth that
+ * no clock reaches); else a block that was removed, kept until another comes to its granule: that is
+ * how a second release of it is told from the release of what was never ours.
  */
 enum {
 	LW_BLOCK_PRESENT = 1,
@@ -46,7 +49,10 @@ enum {
 	LW_LEAF_BITS = 24,
 	LW_ROOT_BITS = 47 - LW_LEAF_BITS,
 	LW_MAX_BLOCK_SITES = 1 << LW_BLOCK_SITE_BITS,
+	LW_BLOCK_LAST_BIRTH = (1 << LW_BLOCK_BIRTH_BITS) - 17, /* whose upper 16 bits are not all ones */
 };
+
+#define LW_BLOCK_SIZE_WORD (UINT64_C(0xffff) << 48)
 
 struct lw_block {
 	uint32_t site;
@@ -76,6 +82,13 @@ bool lw_blocks_take_stale(uint64_t *at, struct lw_block *stale);
 /* Calls visit for every block in the table; blocks come and go meanwhile if threads run. */
 typedef void lw_blocks_visit_fn(void *context, uintptr_t address, const struct lw_block *block);
 void lw_blocks_visit(lw_blocks_visit_fn *visit, void *context);
+
+/* The same with room of the caller's own, for one who may not be alone: the helper. */
+struct lw_blocks_room {
+	uint8_t root[(sizeof(uint64_t *) << LW_ROOT_BITS) / 4096];
+	uint8_t leaf[(1 << 20) * 8 / 4096 + 1];
+};
+void lw_blocks_visit_in(struct lw_blocks_room *room, lw_blocks_visit_fn *visit, void *context);
 
 /* Time since the start in ms <-> 20 bits: exact to 1 ms up to 32 s, then to 1 part in 16384. */
 LW_INLINE uint32_t lw_block_birth(uint64_t ms)
@@ -123,6 +136,18 @@ LW_INLINE uint64_t lw_block_half(uintptr_t address)
 	return address >> 4 & (lw_hot.granule_shift == 5);
 }
 
+/* Is this word the size of the block before it? */
+LW_INLINE bool lw_block_is_size(uint64_t word)
+{
+	return word >= LW_BLOCK_SIZE_WORD && !(word & LW_BLOCK_PRESENT);
+}
+
+/* Does this word belong to a block that is there: its own, or its size? */
+LW_INLINE bool lw_block_is_held(uint64_t word)
+{
+	return word & LW_BLOCK_PRESENT || word >= LW_BLOCK_SIZE_WORD;
+}
+
 LW_INLINE struct lw_block lw_block_unpack(const uint64_t *at, uint64_t word)
 {
 	struct lw_block block = {
@@ -134,7 +159,7 @@ LW_INLINE struct lw_block lw_block_unpack(const uint64_t *at, uint64_t word)
 	};
 
 	if (LW_UNLIKELY(block.bytes == LW_BLOCK_BIG))
-		block.bytes = lw_load(&at[1]) >> 1;
+		block.bytes = (lw_load(&at[1]) & ~LW_BLOCK_SIZE_WORD) >> 1;
 	return block;
 }
 
@@ -150,7 +175,7 @@ LW_INLINE bool lw_blocks_insert(uintptr_t address, const struct lw_block *block,
 		at = lw_block_word(address);
 	}
 	old = lw_load(at);
-	*is_stale = LW_UNLIKELY(old) && lw_blocks_take_stale(at, stale);
+	*is_stale = LW_UNLIKELY(lw_block_is_held(old)) && lw_blocks_take_stale(at, stale);
 	word = LW_BLOCK_PRESENT | lw_block_half(address) << LW_BLOCK_HALF_AT |
 	       (uint64_t)block->family << LW_BLOCK_FAMILY_AT |
 	       (uint64_t)lw_hot.epoch_bits << LW_BLOCK_FORKS_AT |
@@ -158,7 +183,7 @@ LW_INLINE bool lw_blocks_insert(uintptr_t address, const struct lw_block *block,
 	if (LW_LIKELY(block->bytes < LW_BLOCK_BIG)) {
 		word |= block->bytes << LW_BLOCK_SIZE_AT;
 	} else {
-		lw_store(&at[1], block->bytes << 1);
+		lw_store(&at[1], LW_BLOCK_SIZE_WORD | block->bytes << 1);
 		word |= (uint64_t)LW_BLOCK_BIG << LW_BLOCK_SIZE_AT;
 	}
 	lw_store(at, word);
@@ -179,9 +204,18 @@ LW_INLINE bool lw_blocks_remove(uintptr_t address, struct lw_block *block)
 	*block = lw_block_unpack(at, word);
 	if (LW_UNLIKELY((word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG) == LW_BLOCK_BIG))
 		lw_store(&at[1], 0);
-	lw_store(at, 0);
+	lw_store(at, word & ~(uint64_t)LW_BLOCK_PRESENT);
 	return true;
 }
+
+/*
+ * The block that was removed from this very address, if no other came to its granule since and none
+ * reaches over it: its site, and its size unless that was big (then 0).
+ */
+bool lw_blocks_find_removed(uintptr_t address, struct lw_block *block);
+
+/* A block came to this address that is not recorded: what was removed from there is forgotten. */
+void lw_blocks_forget(uintptr_t address);
 
 /* Looks without taking out. */
 LW_INLINE bool lw_blocks_find(uintptr_t address, struct lw_block *block)

@@ -2,6 +2,7 @@
 /* count.c - the running total of live bytes and its peak; see count.h. */
 #include "preload/record/count.h"
 
+#include "preload/record/track.h"
 #include "preload/share/box.h"
 
 LW_COLD void lw_count_flush(struct lw_thread *thread)
@@ -14,4 +15,5 @@ LW_COLD void lw_count_flush(struct lw_thread *thread)
 		;
 	thread->live_bytes = 0;
 	thread->live_max = 0;
+	lw_now_and_then();
 }

@@ -14,41 +14,33 @@ static struct lw_event *find(uint32_t nr_events, enum lw_event_what what, uint32
 	return NULL;
 }
 
-static bool add_locked(const struct lw_event *event) LW_HOLDS(lw_sites_lock)
+static int add_locked(const struct lw_event *event) LW_HOLDS(lw_sites_lock)
 {
 	struct lw_event *known = find(lw_box->nr_events, event->what, event->alloc_site, event->free_site);
 
 	if (known) {
 		lw_add(&known->count, 1);
-		return false;
+		return -1;
 	}
 	if (lw_box->nr_events == lw_box->events.max) {
 		lw_box_drop(LW_DROP_EVENTS);
-		return false;
+		return -1;
 	}
 	known = lw_box_event(lw_box->nr_events);
 	*known = *event;
+	known->count = 1;
+	known->first_ms = lw_box_now_ms();
 	lw_store_release(&known->is_ready, 1);
 	lw_store_release(&lw_box->nr_events, lw_box->nr_events + 1);
-	return true;
+	return (int)lw_box->nr_events - 1;
 }
 
-bool lw_events_add(enum lw_event_what what, uint32_t alloc_site, uint32_t free_site, uint64_t bytes,
-		uint64_t expected)
+int lw_events_add(const struct lw_event *event)
 {
-	struct lw_event event = {
-		.what = what,
-		.alloc_site = alloc_site,
-		.free_site = free_site,
-		.count = 1,
-		.bytes = bytes,
-		.expected = expected,
-		.first_ms = lw_box_now_ms(),
-	};
-	bool is_new;
+	int index;
 
 	lw_lock_acquire(&lw_sites_lock);
-	is_new = add_locked(&event);
+	index = add_locked(event);
 	lw_lock_release(&lw_sites_lock);
-	return is_new;
+	return index;
 }

@@ -7,8 +7,10 @@
 
 #include "preload/share/box.h"
 
-/* True: seen for the first time. Full: counted as dropped. */
-bool lw_events_add(enum lw_event_what what, uint32_t alloc_site, uint32_t free_site, uint64_t bytes,
-		uint64_t expected);
+/*
+ * Counts one more of this sort, of which `what`, `alloc_site` and `free_site` tell; the rest of *event
+ * is kept when it is the first. The number of a new entry; -1: known already, or full (counted as dropped).
+ */
+int lw_events_add(const struct lw_event *event);
 
 #endif

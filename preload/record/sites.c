@@ -45,9 +45,9 @@ static uint64_t mix(uint64_t a, uint64_t b)
 }
 
 /* Two lanes, so that the multiplications of neighbouring frames overlap. */
-static uint64_t hash_stack(const struct lw_stack *stack, enum lw_kind kind, uint32_t hint)
+static uint64_t hash_stack(const struct lw_stack *stack, uint32_t key)
 {
-	uint64_t a = (uint64_t)kind << 40 | (uint64_t)stack->is_truncated << 39 | stack->nr, b = hint;
+	uint64_t a = (uint64_t)stack->is_truncated << 39 | stack->nr, b = key;
 	uint32_t i = 0;
 
 	for (; i + 4 <= stack->nr; i += 4) {
@@ -59,13 +59,19 @@ static uint64_t hash_stack(const struct lw_stack *stack, enum lw_kind kind, uint
 	return mix(a, b);
 }
 
-static bool is_site(uint32_t id, uint64_t hash, const struct lw_stack *stack, enum lw_kind kind,
-		uint32_t hint)
+static uint32_t key_of(const struct lw_site *site)
+{
+	uint32_t ignored = lw_load(&site->flags) & LW_SITE_IGNORED ? LW_KEY_IGNORED : 0;
+
+	return lw_site_key((enum lw_kind)site->kind, site->align_log2, site->hint) | ignored;
+}
+
+static bool is_site(uint32_t id, uint64_t hash, const struct lw_stack *stack, uint32_t key)
 {
 	const struct lw_site *site = lw_box_site(id);
 
-	return site->hash == hash && site->nr_frames == stack->nr && site->kind == kind &&
-	       site->hint == hint && !(lw_load(&site->flags) & LW_SITE_DEAD) &&
+	return site->hash == hash && site->nr_frames == stack->nr && key_of(site) == key &&
+	       !(lw_load(&site->flags) & LW_SITE_DEAD) &&
 	       !memcmp(lw_sites_pcs(id), stack->pcs, stack->nr * sizeof(stack->pcs[0]));
 }
 
@@ -78,7 +84,7 @@ static bool has_modules(uint32_t id, const struct lw_stack *stack)
 
 /* is_unsure: code is being unmapped, so equal PCs may be other code: modules must be equal too. */
 static uint32_t look_up(const struct index *index, uint64_t hash, const struct lw_stack *stack,
-		enum lw_kind kind, uint32_t hint, bool is_unsure)
+		uint32_t key, bool is_unsure)
 {
 	uint64_t mask = (UINT64_C(1) << index->bits) - 1;
 
@@ -88,7 +94,7 @@ static uint32_t look_up(const struct index *index, uint64_t hash, const struct l
 
 		if (!entry)
 			return 0;
-		if (entry >> 32 == hash >> 32 && is_site(id, hash, stack, kind, hint) &&
+		if (entry >> 32 == hash >> 32 && is_site(id, hash, stack, key) &&
 				(!is_unsure || has_modules(id, stack)))
 			return id;
 	}
@@ -118,7 +124,7 @@ static bool grow_locked(void) LW_HOLDS(lw_sites_lock)
 	return true;
 }
 
-static uint32_t add_locked(const struct lw_stack *stack, uint64_t hash, enum lw_kind kind, uint32_t hint)
+static uint32_t add_locked(const struct lw_stack *stack, uint64_t hash, uint32_t key)
 		LW_HOLDS(lw_sites_lock)
 {
 	uint32_t id = lw_box->nr_sites, off;
@@ -135,13 +141,15 @@ static uint32_t add_locked(const struct lw_stack *stack, uint64_t hash, enum lw_
 	memcpy(pcs + stack->nr, stack->modules, stack->nr * sizeof(stack->modules[0]));
 	*site = (struct lw_site){
 		.stack_off = off,
-		.hint = hint,
+		.hint = lw_key_hint(key),
 		.hash = hash,
 		.first_ms = lw_box_now_ms(),
 		.oldest_ms = UINT32_MAX,
 		.nr_frames = (uint16_t)stack->nr,
-		.kind = (uint8_t)kind,
-		.flags = stack->is_truncated ? LW_SITE_TRUNCATED : 0,
+		.kind = (uint8_t)lw_key_kind(key),
+		.align_log2 = (uint8_t)lw_key_align(key),
+		.flags = (uint8_t)((stack->is_truncated ? LW_SITE_TRUNCATED : 0) |
+				   (key & LW_KEY_IGNORED ? LW_SITE_IGNORED : 0)),
 	};
 	lw_store_release(&lw_box->nr_sites, id + 1);
 	insert(current, hash, id);
@@ -170,7 +178,7 @@ void lw_sites_retire(void)
 	lw_lock_release(&lw_sites_lock);
 }
 
-static LW_COLD uint32_t add(struct lw_stack *stack, uint64_t hash, enum lw_kind kind, uint32_t hint)
+static LW_COLD uint32_t add(struct lw_stack *stack, uint64_t hash, uint32_t key)
 {
 	uint32_t id;
 
@@ -178,21 +186,31 @@ static LW_COLD uint32_t add(struct lw_stack *stack, uint64_t hash, enum lw_kind 
 	lw_lock_acquire(&lw_sites_lock);
 	if (lw_modules_take_revived())
 		judge_locked();
-	id = look_up(current, hash, stack, kind, hint, true);
+	id = look_up(current, hash, stack, key, true);
 	if (!id)
-		id = add_locked(stack, hash, kind, hint);
+		id = add_locked(stack, hash, key);
 	lw_lock_release(&lw_sites_lock);
 	if (!id)
 		lw_box_drop(LW_DROP_SITES);
 	return id;
 }
 
-uint32_t lw_sites_intern(struct lw_stack *stack, enum lw_kind kind, uint32_t hint)
+uint32_t lw_sites_intern(struct lw_stack *stack, uint32_t key)
 {
-	uint64_t hash = hash_stack(stack, kind, hint);
+	uint64_t hash = hash_stack(stack, key);
 	uint32_t id = 0;
 
 	if (LW_LIKELY(!lw_load_acquire(&lw_hot.unloading)))
-		id = look_up(lw_load_acquire(&current), hash, stack, kind, hint, false);
-	return id ? id : add(stack, hash, kind, hint);
+		id = look_up(lw_load_acquire(&current), hash, stack, key, false);
+	return id ? id : add(stack, hash, key);
+}
+
+uint32_t lw_sites_intern_ignored(uint32_t id, struct lw_stack *stack)
+{
+	const struct lw_site *site = lw_box_site(id);
+
+	stack->nr = site->nr_frames;
+	stack->is_truncated = lw_load(&site->flags) & LW_SITE_TRUNCATED;
+	memcpy(stack->pcs, lw_sites_pcs(id), stack->nr * sizeof(stack->pcs[0]));
+	return lw_sites_intern(stack, key_of(site) | LW_KEY_IGNORED);
 }

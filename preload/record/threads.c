@@ -15,6 +15,7 @@
 #include "preload/base/mem.h"
 #include "preload/base/sys.h"
 #include "preload/record/count.h"
+#include "preload/record/hint.h"
 #include "preload/share/box.h"
 #include "preload/unwind/memo.h"
 
@@ -27,6 +28,7 @@ enum {
 struct room {
 	struct room *next; /* in the list of spare ones */
 	struct lw_scratch scratch;
+	struct lw_hints hints;
 	struct lw_memos memos;
 };
 
@@ -212,7 +214,11 @@ static void use_room(struct lw_thread *thread, struct room *room)
 {
 	thread->scratch = &room->scratch;
 	thread->memos = &room->memos;
+	thread->hints = &room->hints;
+	thread->hints->nr = 0;
 	thread->stack_lo = thread->stack_hi = 0;
+	thread->own_lo = thread->own_hi = 0;
+	thread->is_own_stack = 0;
 }
 
 static void give_room(struct lw_thread *thread)
@@ -223,6 +229,7 @@ static void give_room(struct lw_thread *thread)
 	lw_lock_release(&lw_sites_lock);
 	thread->memos = NULL;
 	thread->scratch = NULL;
+	thread->hints = NULL;
 }
 
 static void use_row(struct lw_thread *thread, uint32_t row)
@@ -237,7 +244,7 @@ static void end_thread(void *value)
 	struct lw_thread *thread = &lw_self;
 
 	(void)value;
-	if (thread->gate != LW_GATE_OPEN || !lw_hot.active)
+	if ((thread->gate != LW_GATE_OPEN && thread->gate != LW_GATE_LOOK) || !lw_hot.active)
 		return;
 	thread->gate = LW_GATE_BUSY;
 	lw_count_flush(thread);

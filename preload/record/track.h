@@ -17,8 +17,16 @@
 
 void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame);
 
+/* The same where an alignment was asked for; it is a power of two, or 0. */
+void lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw_kind kind,
+		const struct lw_frame *frame);
+
 /* Forgets the block; what it was is looked at (family, double free) and told to the report. */
 void lw_track_free(const void *ptr, enum lw_kind release, const struct lw_frame *frame);
+/* Releases that say how big the block is, or how it is aligned (bytes NULL: not said). */
+void lw_track_free_sized(const void *ptr, enum lw_kind release, size_t bytes, const struct lw_frame *frame);
+void lw_track_free_aligned(const void *ptr, enum lw_kind release, size_t align, const size_t *bytes,
+		const struct lw_frame *frame);
 
 /*
  * The record of a block that is about to be reallocated, taken out but still counted. False: not
@@ -39,6 +47,13 @@ bool lw_bring_up(void);
 
 /* For init.c: the process is set up, hooks may work. */
 void lw_track_start(void);
+/*
+ * In the child of a fork made by a signal handler that interrupted our code: that code will go on, so the
+ * tables must be the child's own before. Does nothing in any other child.
+ */
+void lw_track_forked_inside(void);
+/* Before the program enters a sandbox: what may be needed soon is made now. */
+void lw_track_prepare_sandbox(void);
 /* Tracking ends for good. */
 void lw_track_stop(void);
 bool lw_track_is_on(void);

@@ -18,9 +18,11 @@
 #include "preload/base/hot.h"
 #include "preload/base/log.h"
 #include "preload/base/mem.h"
+#include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
 #include "preload/share/boxfile.h"
 #include "preload/share/process.h"
+#include "preload/share/queue.h"
 
 struct lw_lock lw_sites_lock = LW_LOCK_INIT;
 struct lw_region_header *lw_box;
@@ -134,6 +136,7 @@ static void fill(struct lw_region_header *region, const struct lw_region_header 
 	region->version = LW_REGION_VERSION;
 	region->header_bytes = sizeof(*region);
 	region->shmid = shmid;
+	region->msqid = -1;
 	region->state = LW_STATE_STARTING;
 	if (shmid < 0)
 		region->flags |= LW_REGION_PRIVATE;
@@ -241,10 +244,35 @@ bool lw_box_renew(void)
 	return lw_box != NULL;
 }
 
+bool lw_box_is_shared(void)
+{
+	struct shmid_ds segment;
+
+	if (!lw_box || lw_box->shmid < 0 || lw_syscall(SYS_shmctl, lw_box->shmid, IPC_STAT, &segment) < 0 ||
+			segment.shm_cpid != lw_box->pid || segment.shm_segsz < lw_box->total_bytes)
+		return false;
+	for (unsigned attempt = 0; attempt < LW_REGION_KEYS; attempt++) {
+		if (segment.shm_perm.__key == lw_region_key(lw_box->pid, attempt))
+			return true;
+	}
+	return segment.shm_perm.mode & SHM_DEST; /* marked for removal: it has no key any more */
+}
+
 void lw_box_remove(void)
 {
-	if (lw_box && lw_box->shmid >= 0 && lw_box->pid == lw_sys_getpid())
-		(void)lw_syscall(SYS_shmctl, lw_box->shmid, IPC_RMID, 0);
+	/* in another IPC namespace than at the start the number may be a segment of the program's */
+	if (lw_sandboxed() || !lw_box_is_shared() || lw_box->pid != lw_sys_getpid())
+		return;
+	lw_queue_remove(lw_box->msqid);
+	(void)lw_syscall(SYS_shmctl, lw_box->shmid, IPC_RMID, 0);
+}
+
+int32_t lw_box_add_queue(void)
+{
+	int32_t msqid = lw_box->shmid < 0 ? -1 : lw_queue_create(lw_box->pid);
+
+	lw_store(&lw_box->msqid, msqid < 0 ? -1 : msqid);
+	return lw_box->shmid < 0 || msqid >= 0 ? 0 : msqid;
 }
 
 uint32_t lw_box_take_locked(size_t nr_bytes)

@@ -39,6 +39,11 @@ LW_INLINE struct lw_row *lw_box_row(uint32_t index)
 	return (struct lw_row *)((char *)lw_box + lw_box->rows.off + (size_t)index * lw_box->rows.stride);
 }
 
+LW_INLINE struct lw_mark *lw_box_mark(uint32_t id)
+{
+	return (struct lw_mark *)((char *)lw_box + lw_box->marks.off) + id;
+}
+
 LW_INLINE struct lw_hint *lw_box_hint(uint32_t id)
 {
 	return (struct lw_hint *)((char *)lw_box + lw_box->hints.off) + id;
@@ -63,8 +68,14 @@ bool lw_box_create(const struct lw_options *options, int *refusal);
 /* In a forked child: a region of its own at the same address. False: the child is not tracked. */
 bool lw_box_renew(void);
 
-/* Takes the region out of the system: nobody can attach to it any more. This process keeps it. */
+/* The queue of this process, named in the region; 0, or -errno if none can be had. A private region needs none. */
+int32_t lw_box_add_queue(void);
+
+/* Takes region and queue out of the system: nobody can attach any more. This process keeps the region. */
 void lw_box_remove(void);
+
+/* Can others attach to the region by its number, here and now? */
+bool lw_box_is_shared(void);
 
 /* Room in the pool, in units of 8 bytes from its start; 0: full. Zeroed. */
 uint32_t lw_box_take_locked(size_t nr_bytes) LW_HOLDS(lw_sites_lock);

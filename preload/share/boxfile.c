@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 
 #include "preload/base/sys.h"
@@ -27,9 +28,21 @@ static bool expand(const char *path_template, const struct lw_region_header *min
 	return lw_options_expand(path, sizeof(path), path_template, &names);
 }
 
+/* Would a file of this size raise SIGXFSZ? */
+static bool is_over_limit(uint64_t bytes)
+{
+	struct rlimit limit;
+
+	return lw_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+	       limit.rlim_cur < bytes;
+}
+
 static int create(uint64_t bytes)
 {
 	int fd, error;
+
+	if (is_over_limit(bytes))
+		return -EFBIG;
 
 	(void)lw_syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 	fd = (int)lw_syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,

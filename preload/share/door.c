@@ -26,15 +26,18 @@ static uint64_t pid_namespace(void)
 	return sum;
 }
 
-/* Each mount namespace has copies, with numbers of their own, of all mounts. */
+/*
+ * Each mount namespace has copies, with numbers of their own, of all mounts; a chroot into a plain folder
+ * is on the same mount, but another folder. All in one number.
+ */
 static uint64_t root_mount(void)
 {
 	struct statx root;
 
-	if (lw_syscall(SYS_statx, AT_FDCWD, "/", 0, STATX_MNT_ID, &root) < 0 ||
+	if (lw_syscall(SYS_statx, AT_FDCWD, "/", 0, STATX_MNT_ID | STATX_INO, &root) < 0 ||
 		!(root.stx_mask & STATX_MNT_ID))
 		return 0;
-	return root.stx_mnt_id;
+	return root.stx_mnt_id ^ root.stx_ino << 24 ^ (uint64_t)root.stx_dev_minor << 16;
 }
 
 uint64_t lw_door_place(void)

@@ -3,7 +3,7 @@
  * emit.c - reads a region and says it in wire records, once, for every transport.
  *
  * The region may be changing while it is read, and it may have been written by somebody who wants
- * us to read elsewhere. So the areas are copied once, and every single access goes through at(),
+ * us to read elsewhere. So the areas are copied once, and every single access goes through lw_dump_at(),
  * which checks index, stride and extent against that copy and against the size of the segment. What
  * does not fit is left out or cut, never trusted; texts are cut at their room, stacks at
  * LW_MAX_FRAMES, module numbers that name no module become LW_NO_MODULE.
@@ -19,38 +19,17 @@
 #include <string.h>
 
 #include "preload/base/base.h"
+#include "preload/share/dump.h"
 
 enum {
-	STRETCH_SITES = 32,    /* summed together: 1 KiB of stack, half a chunk */
 	MAX_NAME_BYTES = 4096, /* PATH_MAX: what a module path or a hint's file is cut at */
 };
 
-_Static_assert(LW_CHUNK_SITES % STRETCH_SITES == 0, "a stretch lies in one chunk");
+_Static_assert(LW_CHUNK_SITES % LW_DUMP_STRETCH == 0, "a stretch lies in one chunk");
 _Static_assert(LW_NR_DROPS <= 16, "totals have room for each reason");
 _Static_assert(LW_BUILD_ID_BYTES == sizeof(((struct lw_wire_module *)0)->build_id), "same length");
 
-/* A sample that is kept. */
-struct moment {
-	uint64_t ms;
-	uint32_t slot, nr_sites;
-};
-
-struct dump {
-	const struct lw_region_header *region;
-	uint64_t region_bytes;
-	struct lw_area modules, sites, rows, chunks, events, hints, pool; /* copies */
-	struct lw_area held, history, scans;
-	uint32_t nr_modules, nr_sites, nr_rows, nr_hints, nr_events, nr_samples;
-	uint64_t exit_began_ms;
-	struct moment moments[LW_HISTORY_SAMPLES]; /* nr_samples of them, in order of time */
-	struct lw_wire_bye sent;
-	lw_emit_sink_fn *sink;
-	void *context;
-	_Alignas(8) unsigned char record[LW_WIRE_MAX];
-};
-
-/* `bytes` bytes at entry `index` of an area, or NULL when they do not lie in the segment. */
-static const void *at(const struct lw_region_header *region, uint64_t region_bytes,
+const void *lw_dump_at(const struct lw_region_header *region, uint64_t region_bytes,
 	const struct lw_area *area, uint64_t index, uint64_t bytes)
 {
 	uint64_t inside = index * area->stride;
@@ -70,7 +49,7 @@ static uint32_t least(uint32_t a, uint32_t b)
 /* A NUL-terminated text at pool offset / 8; *nr_bytes without the NUL, cut at MAX_NAME_BYTES. */
 static const char *pool_text(const struct dump *d, uint32_t off, size_t *nr_bytes)
 {
-	const char *text = at(d->region, d->region_bytes, &d->pool, off, 8);
+	const char *text = lw_dump_at(d->region, d->region_bytes, &d->pool, off, 8);
 	uint64_t room = text ? (uint64_t)(d->pool.max - off) * 8 : 0;
 	uint64_t rest = text ? d->region_bytes - (uint64_t)(text - (const char *)d->region) : 0;
 
@@ -88,7 +67,7 @@ static void sum_counts(const struct lw_region_header *region, uint64_t region_by
 
 	memset(sums, 0, nr * sizeof(*sums));
 	for (uint32_t r = 0; r < nr_rows; r++) {
-		const unsigned char *row = at(region, region_bytes, rows, r, dir_off + 4);
+		const unsigned char *row = lw_dump_at(region, region_bytes, rows, r, dir_off + 4);
 		const struct lw_count *counts;
 		uint32_t chunk;
 
@@ -97,7 +76,7 @@ static void sum_counts(const struct lw_region_header *region, uint64_t region_by
 		chunk = lw_load_acquire((const uint32_t *)(const void *)(row + dir_off));
 		if (!chunk)
 			continue;
-		counts = at(region, region_bytes, chunks, chunk, sizeof(*counts) * LW_CHUNK_SITES);
+		counts = lw_dump_at(region, region_bytes, chunks, chunk, sizeof(*counts) * LW_CHUNK_SITES);
 		if (!counts)
 			continue;
 		counts += first % LW_CHUNK_SITES;
@@ -128,8 +107,12 @@ struct lw_count lw_emit_site_count(
 	return sum;
 }
 
-/* The record buffer as a new record of this type, all zero. */
-static void *begin(struct dump *d, int64_t type, size_t bytes)
+void lw_dump_sum(const struct dump *d, uint32_t first, uint32_t nr, struct lw_count *sums)
+{
+	sum_counts(d->region, d->region_bytes, &d->rows, &d->chunks, d->nr_rows, first, nr, sums);
+}
+
+void *lw_dump_begin(struct dump *d, int64_t type, size_t bytes)
 {
 	struct lw_wire_head *head = (struct lw_wire_head *)(void *)d->record;
 
@@ -139,7 +122,7 @@ static void *begin(struct dump *d, int64_t type, size_t bytes)
 	return d->record;
 }
 
-static bool finish(struct dump *d, size_t bytes)
+bool lw_dump_finish(struct dump *d, size_t bytes)
 {
 	struct lw_wire_head *head = (struct lw_wire_head *)(void *)d->record;
 	size_t whole = LW_ALIGN_UP(bytes, (size_t)8);
@@ -149,10 +132,10 @@ static bool finish(struct dump *d, size_t bytes)
 	return d->sink(d->context, head);
 }
 
-static bool emit_hello(struct dump *d, uint64_t now_mono_ns)
+bool lw_dump_hello(struct dump *d, uint64_t now_mono_ns)
 {
 	const struct lw_region_header *region = d->region;
-	struct lw_wire_hello *hello = begin(d, LW_WIRE_HELLO, sizeof(*hello));
+	struct lw_wire_hello *hello = lw_dump_begin(d, LW_WIRE_HELLO, sizeof(*hello));
 	uint64_t ended_ns = lw_load(&region->ended_mono_ns), started_ns = region->started_mono_ns;
 
 	hello->pid = region->pid;
@@ -168,15 +151,17 @@ static bool emit_hello(struct dump *d, uint64_t now_mono_ns)
 	hello->seconds_ns = ended_ns > started_ns ? ended_ns - started_ns : 0;
 	hello->stderr_dev = region->stderr_dev;
 	hello->stderr_ino = region->stderr_ino;
-	return finish(d, sizeof(*hello));
+	return lw_dump_finish(d, sizeof(*hello));
 }
 
 static bool emit_text(struct dump *d, uint32_t what, const char *text, size_t nr_bytes)
 {
-	const size_t piece_bytes = LW_WIRE_MAX - sizeof(struct lw_wire_text);
+	/* behind the TICK of a message there is room for a piece */
+	const size_t piece_bytes =
+		LW_WIRE_MAX - sizeof(struct lw_wire_text) - sizeof(struct lw_wire_tick);
 
 	for (size_t off = 0; off < nr_bytes; off += piece_bytes) {
-		struct lw_wire_text *record = begin(d, LW_WIRE_TEXT, sizeof(*record));
+		struct lw_wire_text *record = lw_dump_begin(d, LW_WIRE_TEXT, sizeof(*record));
 		size_t bytes = nr_bytes - off < piece_bytes ? nr_bytes - off : piece_bytes;
 
 		record->what = what;
@@ -184,13 +169,13 @@ static bool emit_text(struct dump *d, uint32_t what, const char *text, size_t nr
 		record->total_bytes = (uint32_t)nr_bytes;
 		record->nr_bytes = (uint32_t)bytes;
 		memcpy(record->text, text + off, bytes);
-		if (!finish(d, sizeof(*record) + bytes))
+		if (!lw_dump_finish(d, sizeof(*record) + bytes))
 			return false;
 	}
 	return true;
 }
 
-static bool emit_texts(struct dump *d)
+bool lw_dump_texts(struct dump *d)
 {
 	const struct lw_region_header *region = d->region;
 	uint32_t cmdline_bytes = least(region->cmdline_bytes, LW_CMDLINE_BYTES);
@@ -203,12 +188,12 @@ static bool emit_texts(struct dump *d)
 		       strnlen(region->suppressions, LW_SUPPRESSIONS_BYTES));
 }
 
-static bool emit_modules(struct dump *d)
+bool lw_dump_modules(struct dump *d, uint32_t first)
 {
-	for (uint32_t i = 0; i < d->nr_modules; i++) {
+	for (uint32_t i = first; i < d->nr_modules; i++) {
 		const struct lw_module *module =
-			at(d->region, d->region_bytes, &d->modules, i, sizeof(*module));
-		struct lw_wire_module *record = begin(d, LW_WIRE_MODULE, sizeof(*record));
+			lw_dump_at(d->region, d->region_bytes, &d->modules, i, sizeof(*module));
+		struct lw_wire_module *record = lw_dump_begin(d, LW_WIRE_MODULE, sizeof(*record));
 		const char *path;
 		size_t path_bytes;
 
@@ -226,7 +211,7 @@ static bool emit_modules(struct dump *d)
 		if (path)
 			memcpy(record->path, path, path_bytes);
 		d->sent.nr_modules++;
-		if (!finish(d, sizeof(*record) + path_bytes))
+		if (!lw_dump_finish(d, sizeof(*record) + path_bytes))
 			return false;
 	}
 	return true;
@@ -237,7 +222,7 @@ static uint16_t copy_stack(struct dump *d, const struct lw_site *site, struct lw
 {
 	uint16_t nr_frames = (uint16_t)least(site->nr_frames, LW_MAX_FRAMES);
 	const uint64_t *stack =
-		at(d->region, d->region_bytes, &d->pool, site->stack_off, (uint64_t)nr_frames * 10);
+		lw_dump_at(d->region, d->region_bytes, &d->pool, site->stack_off, (uint64_t)nr_frames * 10);
 	unsigned char *modules = (unsigned char *)(record->pc + nr_frames);
 	uint64_t stack_units = ((uint64_t)nr_frames * 10 + 7) / 8;
 
@@ -258,7 +243,7 @@ static size_t copy_hint(
 	struct dump *d, uint32_t index, struct lw_wire_site *record, unsigned char *to)
 {
 	const struct lw_hint *hint =
-		at(d->region, d->region_bytes, &d->hints, index, sizeof(*hint));
+		lw_dump_at(d->region, d->region_bytes, &d->hints, index, sizeof(*hint));
 	size_t nr_bytes = 0;
 	const char *file;
 
@@ -273,7 +258,7 @@ static size_t copy_hint(
 	return nr_bytes;
 }
 
-static void insert_moment(struct dump *d, struct moment moment)
+static void insert_moment(struct dump *d, struct lw_moment moment)
 {
 	uint32_t at = d->nr_samples++;
 
@@ -285,17 +270,18 @@ static void insert_moment(struct dump *d, struct moment moment)
 /* When samples were taken. One that is taken meanwhile replaces one of them: a wrong value at most. */
 static void read_moments(struct dump *d)
 {
+	d->nr_samples = 0;
 	for (uint32_t slot = 0; slot < LW_HISTORY_SAMPLES; slot++) {
 		const struct lw_sample *sample = &d->region->samples[slot];
 
 		if (lw_load_acquire(&sample->is_kept))
-			insert_moment(d, (struct moment){.ms = lw_load(&sample->ms),
+			insert_moment(d, (struct lw_moment){.ms = lw_load(&sample->ms),
 						 .slot = slot,
 						 .nr_sites = lw_load(&sample->nr_sites)});
 	}
 }
 
-static uint64_t value_at(const uint32_t *tile, uint32_t site, const struct moment *moment)
+static uint64_t value_at(const uint32_t *tile, uint32_t site, const struct lw_moment *moment)
 {
 	if (site >= moment->nr_sites)
 		return 0;
@@ -303,13 +289,12 @@ static uint64_t value_at(const uint32_t *tile, uint32_t site, const struct momen
 		lw_load(&tile[moment->slot * LW_CHUNK_SITES + site % LW_CHUNK_SITES]));
 }
 
-/* Left out where it would say nothing: the site always held what it held last, or nothing. */
-static bool emit_history(struct dump *d, uint32_t site, const struct lw_count *count)
+bool lw_dump_history(struct dump *d, uint32_t site, const struct lw_count *count)
 {
-	struct lw_wire_history *record = begin(d, LW_WIRE_HISTORY, sizeof(*record));
-	const uint32_t *tile = at(d->region, d->region_bytes, &d->history, site / LW_CHUNK_SITES,
+	struct lw_wire_history *record = lw_dump_begin(d, LW_WIRE_HISTORY, sizeof(*record));
+	const uint32_t *tile = lw_dump_at(d->region, d->region_bytes, &d->history, site / LW_CHUNK_SITES,
 		LW_HISTORY_TILE_BYTES);
-	const struct lw_held *held = at(d->region, d->region_bytes, &d->held, site, sizeof(*held));
+	const struct lw_held *held = lw_dump_at(d->region, d->region_bytes, &d->held, site, sizeof(*held));
 	uint64_t last_bytes = count->alloc_bytes - count->freed_bytes;
 	bool is_steady = true;
 
@@ -331,14 +316,13 @@ static bool emit_history(struct dump *d, uint32_t site, const struct lw_count *c
 		return true;
 	record->site = site;
 	record->nr_samples = d->nr_samples;
-	return finish(d, sizeof(*record) + d->nr_samples * sizeof(record->samples[0]));
+	return lw_dump_finish(d, sizeof(*record) + d->nr_samples * sizeof(record->samples[0]));
 }
 
-static bool emit_site(struct dump *d, uint32_t id, const struct lw_count *count)
+bool lw_dump_site(struct dump *d, uint32_t id)
 {
-	const struct lw_site *live = at(d->region, d->region_bytes, &d->sites, id, sizeof(*live));
-	struct lw_wire_site *record = begin(d, LW_WIRE_SITE, sizeof(*record));
-	struct lw_wire_count *counts;
+	const struct lw_site *live = lw_dump_at(d->region, d->region_bytes, &d->sites, id, sizeof(*live));
+	struct lw_wire_site *record = lw_dump_begin(d, LW_WIRE_SITE, sizeof(*record));
 	struct lw_site site;
 	size_t bytes;
 
@@ -354,23 +338,34 @@ static bool emit_site(struct dump *d, uint32_t id, const struct lw_count *count)
 	bytes = sizeof(*record) + (size_t)record->nr_frames * 10;
 	bytes += copy_hint(d, site.hint, record, d->record + bytes);
 	d->sent.nr_sites++;
-	if (!finish(d, bytes))
-		return false;
+	return lw_dump_finish(d, bytes);
+}
 
-	counts = begin(d, LW_WIRE_COUNT, sizeof(*counts));
-	counts->site = id;
-	counts->alloc_bytes = count->alloc_bytes;
-	counts->alloc_blocks = count->alloc_blocks;
-	counts->freed_bytes = count->freed_bytes;
-	counts->freed_blocks = count->freed_blocks;
-	return finish(d, sizeof(*counts)) && emit_history(d, id, count);
+bool lw_dump_count(struct dump *d, uint32_t id, const struct lw_count *count, uint32_t oldest_ms)
+{
+	struct lw_wire_count *record = lw_dump_begin(d, LW_WIRE_COUNT, sizeof(*record));
+
+	record->site = id;
+	record->oldest_ms = oldest_ms;
+	record->alloc_bytes = count->alloc_bytes;
+	record->alloc_blocks = count->alloc_blocks;
+	record->freed_bytes = count->freed_bytes;
+	record->freed_blocks = count->freed_blocks;
+	return lw_dump_finish(d, sizeof(*record));
+}
+
+uint32_t lw_dump_oldest(const struct dump *d, uint32_t id)
+{
+	const struct lw_site *site = lw_dump_at(d->region, d->region_bytes, &d->sites, id, sizeof(*site));
+
+	return site ? lw_load(&site->oldest_ms) : UINT32_MAX;
 }
 
 /* The event, copied, if it is complete. */
-static bool read_event(const struct dump *d, uint32_t index, struct lw_event *event)
+bool lw_dump_read_event(const struct dump *d, uint32_t index, struct lw_event *event)
 {
 	const struct lw_event *live =
-		at(d->region, d->region_bytes, &d->events, index, sizeof(*live));
+		lw_dump_at(d->region, d->region_bytes, &d->events, index, sizeof(*live));
 
 	if (!live || !lw_load_acquire(&live->is_ready))
 		return false;
@@ -384,7 +379,7 @@ static bool is_in_event(const struct dump *d, uint32_t site)
 	struct lw_event event;
 
 	for (uint32_t i = 0; i < d->nr_events; i++)
-		if (read_event(d, i, &event) &&
+		if (lw_dump_read_event(d, i, &event) &&
 			(event.alloc_site == site || event.free_site == site))
 			return true;
 	return false;
@@ -392,10 +387,10 @@ static bool is_in_event(const struct dump *d, uint32_t site)
 
 static bool emit_sites(struct dump *d)
 {
-	struct lw_count sums[STRETCH_SITES];
+	struct lw_count sums[LW_DUMP_STRETCH];
 
-	for (uint32_t first = 0; first < d->nr_sites; first += STRETCH_SITES) {
-		uint32_t nr = least(STRETCH_SITES, d->nr_sites - first);
+	for (uint32_t first = 0; first < d->nr_sites; first += LW_DUMP_STRETCH) {
+		uint32_t nr = least(LW_DUMP_STRETCH, d->nr_sites - first);
 
 		sum_counts(d->region, d->region_bytes, &d->rows, &d->chunks, d->nr_rows, first, nr,
 			sums);
@@ -404,108 +399,74 @@ static bool emit_sites(struct dump *d)
 
 			if (!is_counted && !is_in_event(d, first + i))
 				continue;
-			if (!emit_site(d, first + i, &sums[i]))
+			if (!lw_dump_site(d, first + i) ||
+				!lw_dump_count(d, first + i, &sums[i], lw_dump_oldest(d, first + i)) ||
+				!lw_dump_history(d, first + i, &sums[i]))
 				return false;
 		}
 	}
 	return true;
 }
 
-/* What the last scan found at a site; false: nothing, or it cannot be read. */
-static bool read_scan(const struct dump *d, uint32_t site, struct lw_scan_site *found)
+bool lw_dump_event(struct dump *d, const struct lw_event *event)
 {
-	const struct lw_scan_site *live = at(d->region, d->region_bytes, &d->scans, site, sizeof(*live));
+	struct lw_wire_event *record = lw_dump_begin(d, LW_WIRE_EVENT, sizeof(*record));
 
-	if (!live)
-		return false;
-	memcpy(found, live, sizeof(*found));
-	return found->lost_blocks || found->indirect_blocks || found->dragged_blocks;
-}
-
-static bool emit_scan_site(struct dump *d, uint32_t site)
-{
-	struct lw_wire_scan_site *record = begin(d, LW_WIRE_SCAN_SITE, sizeof(*record));
-	struct lw_scan_site found;
-
-	if (!read_scan(d, site, &found))
-		return true;
-	record->site = site;
-	record->lost_bytes = found.lost_bytes;
-	record->lost_blocks = found.lost_blocks;
-	record->indirect_bytes = found.indirect_bytes;
-	record->indirect_blocks = found.indirect_blocks;
-	record->dragged_bytes = found.dragged_bytes;
-	record->dragged_blocks = found.dragged_blocks;
-	return finish(d, sizeof(*record));
-}
-
-static bool emit_scan_head(struct dump *d, uint32_t state)
-{
-	struct lw_wire_scan *record = begin(d, LW_WIRE_SCAN, sizeof(*record));
-	const struct lw_scan *scan = &d->region->scan;
-	uint64_t began_ns = lw_load(&scan->began_mono_ns), started_ns = d->region->started_mono_ns;
-
-	record->state = state;
-	record->why = lw_load(&scan->why);
-	record->flags = lw_load(&scan->flags);
-	record->nr_threads = lw_load(&scan->nr_threads);
-	record->began_ns = began_ns > started_ns ? began_ns - started_ns : 0;
-	record->took_ns = lw_load(&scan->took_ns);
-	record->pause_ns = lw_load(&scan->pause_ns);
-	record->live_blocks = lw_load(&scan->live_blocks);
-	record->live_bytes = lw_load(&scan->live_bytes);
-	record->swept_bytes = lw_load(&scan->swept_bytes);
-	record->used_bytes = lw_load(&scan->used_bytes);
-	record->cpu_ns = lw_load(&scan->cpu_ns);
-	return finish(d, sizeof(*record));
-}
-
-/*
- * The scan is said last of its records: a reader that has them all knows that none was being written
- * meanwhile. Else it is said to be running, and the sites' records mean nothing.
- */
-static bool emit_scan(struct dump *d)
-{
-	const struct lw_scan *scan = &d->region->scan;
-	uint32_t seq = lw_load_acquire(&scan->seq), state = lw_load_acquire(&scan->state);
-
-	if (state == LW_SCAN_NONE)
-		return true;
-	for (uint32_t i = 0; i < d->nr_sites && seq && !(seq & 1); i++)
-		if (!emit_scan_site(d, i))
-			return false;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (seq & 1 || seq != lw_load(&scan->seq))
-		state = LW_SCAN_RUNNING;
-	return emit_scan_head(d, state);
+	record->what = event->what;
+	record->alloc_site = event->alloc_site;
+	record->free_site = event->free_site;
+	record->first_ms = event->first_ms;
+	record->count = event->count;
+	record->bytes = event->bytes;
+	record->expected = event->expected;
+	record->flags = event->flags;
+	d->sent.nr_events++;
+	return lw_dump_finish(d, sizeof(*record));
 }
 
 static bool emit_events(struct dump *d)
 {
 	for (uint32_t i = 0; i < d->nr_events; i++) {
-		struct lw_wire_event *record = begin(d, LW_WIRE_EVENT, sizeof(*record));
 		struct lw_event event;
 
-		if (!read_event(d, i, &event))
-			continue;
-		record->what = event.what;
-		record->alloc_site = event.alloc_site;
-		record->free_site = event.free_site;
-		record->first_ms = event.first_ms;
-		record->count = event.count;
-		record->bytes = event.bytes;
-		record->expected = event.expected;
-		d->sent.nr_events++;
-		if (!finish(d, sizeof(*record)))
+		if (lw_dump_read_event(d, i, &event) && !lw_dump_event(d, &event))
 			return false;
 	}
 	return true;
 }
 
-static bool emit_totals(struct dump *d)
+static bool emit_marks(struct dump *d)
+{
+	for (uint32_t i = 0; i < d->nr_marks; i++) {
+		const struct lw_mark *live =
+			lw_dump_at(d->region, d->region_bytes, &d->marks, i, sizeof(*live));
+		struct lw_wire_mark *record = lw_dump_begin(d, LW_WIRE_MARK, sizeof(*record));
+		size_t name_bytes = 0;
+		const char *name;
+
+		if (!live || !lw_load_acquire(&live->is_ready))
+			continue;
+		name = pool_text(d, lw_load(&live->name_off), &name_bytes);
+		record->count = lw_load(&live->count);
+		record->first_bytes = lw_load(&live->first_bytes);
+		record->first_blocks = lw_load(&live->first_blocks);
+		record->last_bytes = lw_load(&live->last_bytes);
+		record->last_blocks = lw_load(&live->last_blocks);
+		record->first_ms = lw_load(&live->first_ms);
+		record->last_ms = lw_load(&live->last_ms);
+		record->name_bytes = (uint32_t)name_bytes;
+		if (name)
+			memcpy(record->name, name, name_bytes);
+		if (!lw_dump_finish(d, sizeof(*record) + name_bytes))
+			return false;
+	}
+	return true;
+}
+
+bool lw_dump_totals(struct dump *d)
 {
 	const struct lw_region_header *region = d->region;
-	struct lw_wire_totals *totals = begin(d, LW_WIRE_TOTALS, sizeof(*totals));
+	struct lw_wire_totals *totals = lw_dump_begin(d, LW_WIRE_TOTALS, sizeof(*totals));
 
 	totals->peak_bytes = lw_load(&region->peak_bytes);
 	totals->inherited_blocks = lw_load(&region->inherited_blocks);
@@ -515,16 +476,56 @@ static bool emit_totals(struct dump *d)
 	totals->report_ns = lw_load(&region->report_ns);
 	for (int i = 0; i < LW_NR_DROPS; i++)
 		totals->dropped[i] = lw_load(&region->dropped[i]);
-	return finish(d, sizeof(*totals));
+	return lw_dump_finish(d, sizeof(*totals));
 }
 
-static bool emit_bye(struct dump *d)
+bool lw_dump_bye(struct dump *d)
 {
-	struct lw_wire_bye *bye = begin(d, LW_WIRE_BYE, sizeof(*bye));
+	struct lw_wire_bye *bye = lw_dump_begin(d, LW_WIRE_BYE, sizeof(*bye));
 
 	d->sent.head = bye->head;
 	*bye = d->sent;
-	return finish(d, sizeof(*bye));
+	return lw_dump_finish(d, sizeof(*bye));
+}
+
+bool lw_dump_open(struct dump *d, const struct lw_region_header *region, uint64_t region_bytes,
+	lw_emit_sink_fn *sink, void *context)
+{
+	if (lw_region_check(region, region_bytes))
+		return false;
+	d->region = region;
+	d->region_bytes = region_bytes;
+	d->modules = region->modules;
+	d->sites = region->sites;
+	d->rows = region->rows;
+	d->chunks = region->chunks;
+	d->events = region->events;
+	d->hints = region->hints;
+	d->pool = region->pool;
+	d->marks = region->marks;
+	d->held = region->held;
+	d->history = region->history;
+	d->scans = region->scans;
+	d->sent = (struct lw_wire_bye){0};
+	d->sink = sink;
+	d->context = context;
+	lw_dump_refresh(d);
+	return true;
+}
+
+void lw_dump_refresh(struct dump *d)
+{
+	const struct lw_region_header *region = d->region;
+
+	d->exit_began_ms = lw_load_acquire(&region->exit_began_ms);
+	read_moments(d);
+	/* what names before what is named: an event seen here names sites that are seen too */
+	d->nr_events = least(lw_load_acquire(&region->nr_events), d->events.max);
+	d->nr_sites = least(lw_load_acquire(&region->nr_sites), d->sites.max);
+	d->nr_modules = least(lw_load_acquire(&region->nr_modules), d->modules.max);
+	d->nr_hints = least(lw_load_acquire(&region->nr_hints), d->hints.max);
+	d->nr_marks = least(lw_load_acquire(&region->nr_marks), d->marks.max);
+	d->nr_rows = least(lw_load_acquire(&region->nr_rows), d->rows.max);
 }
 
 bool lw_emit_region(const struct lw_region_header *region, uint64_t region_bytes,
@@ -532,32 +533,8 @@ bool lw_emit_region(const struct lw_region_header *region, uint64_t region_bytes
 {
 	struct dump d;
 
-	if (lw_region_check(region, region_bytes))
-		return false;
-	d.region = region;
-	d.region_bytes = region_bytes;
-	d.modules = region->modules;
-	d.sites = region->sites;
-	d.rows = region->rows;
-	d.chunks = region->chunks;
-	d.events = region->events;
-	d.hints = region->hints;
-	d.pool = region->pool;
-	d.held = region->held;
-	d.history = region->history;
-	d.nr_samples = 0;
-	d.exit_began_ms = lw_load_acquire(&region->exit_began_ms);
-	read_moments(&d);
-	d.scans = region->scans;
-	/* what names before what is named: an event seen here names sites that are seen too */
-	d.nr_events = least(lw_load_acquire(&region->nr_events), d.events.max);
-	d.nr_sites = least(lw_load_acquire(&region->nr_sites), d.sites.max);
-	d.nr_modules = least(lw_load_acquire(&region->nr_modules), d.modules.max);
-	d.nr_hints = least(lw_load_acquire(&region->nr_hints), d.hints.max);
-	d.nr_rows = least(lw_load_acquire(&region->nr_rows), d.rows.max);
-	d.sent = (struct lw_wire_bye){0};
-	d.sink = sink;
-	d.context = context;
-	return emit_hello(&d, now_mono_ns) && emit_texts(&d) && emit_modules(&d) &&
-	       emit_sites(&d) && emit_scan(&d) && emit_events(&d) && emit_totals(&d) && emit_bye(&d);
+	return lw_dump_open(&d, region, region_bytes, sink, context) &&
+	       lw_dump_hello(&d, now_mono_ns) && lw_dump_texts(&d) && lw_dump_modules(&d, 0) &&
+	       emit_sites(&d) && lw_dump_scan(&d) && emit_events(&d) && emit_marks(&d) &&
+	       lw_dump_totals(&d) && lw_dump_bye(&d);
 }

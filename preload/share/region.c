@@ -19,11 +19,11 @@
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/shm.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "preload/base/base.h"
+#include "preload/base/sys.h"
 
 enum {
 	PAGE_BYTES = 4096,
@@ -74,6 +74,7 @@ uint64_t lw_region_layout(struct lw_region_header *header, uint32_t max_sites)
 	end = place(&header->modules, end, 64, LW_MAX_MODULES, sizeof(struct lw_module));
 	end = place(&header->events, end, 64, LW_MAX_EVENTS, sizeof(struct lw_event));
 	end = place(&header->hints, end, 64, LW_MAX_HINTS, sizeof(struct lw_hint));
+	end = place(&header->marks, end, 64, LW_MAX_MARKS, sizeof(struct lw_mark));
 	end = place(&header->sites, end, PAGE_BYTES, max_sites, sizeof(struct lw_site));
 	end = place(&header->held, end, PAGE_BYTES, max_sites, sizeof(struct lw_held));
 	end = place(&header->history, end, PAGE_BYTES, nr_slices, LW_HISTORY_TILE_BYTES);
@@ -139,6 +140,7 @@ const char *lw_region_check(const struct lw_region_header *copy, uint64_t segmen
 		!area_good(&copy->sites, total, sizeof(struct lw_site)) ||
 		!area_good(&copy->events, total, sizeof(struct lw_event)) ||
 		!area_good(&copy->hints, total, sizeof(struct lw_hint)) ||
+		!area_good(&copy->marks, total, sizeof(struct lw_mark)) ||
 		!area_good(&copy->chunks, total, sizeof(struct lw_count) * LW_CHUNK_SITES) ||
 		!area_good(&copy->held, total, sizeof(struct lw_held)) ||
 		!area_good(&copy->history, total, LW_HISTORY_TILE_BYTES) ||
@@ -256,25 +258,25 @@ void lw_region_detach(const struct lw_region_header *region)
 		(void)shmdt(region);
 }
 
-/* The whole of a small file of /proc; system calls, since open() may be somebody's hook, and
- * cancels. */
+/* The whole of a small file of /proc; raw system calls, since open() may be somebody's hook, and
+ * cancels, and the helper has no errno of its own. */
 static bool read_file(const char *path, char *text, size_t max_bytes)
 {
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	int fd = lw_sys_open(path, O_RDONLY);
 	size_t nr_bytes = 0;
 	long got = 0;
 
 	if (fd < 0)
 		return false;
 	while (nr_bytes + 1 < max_bytes) {
-		got = syscall(SYS_read, fd, text + nr_bytes, max_bytes - 1 - nr_bytes);
-		if (got < 0 && errno == EINTR)
+		got = lw_sys_read(fd, text + nr_bytes, max_bytes - 1 - nr_bytes);
+		if (got == -EINTR)
 			continue;
 		if (got <= 0)
 			break;
 		nr_bytes += (size_t)got;
 	}
-	(void)syscall(SYS_close, fd);
+	lw_sys_close(fd);
 	text[nr_bytes] = '\0';
 	return got >= 0 && nr_bytes > 0;
 }

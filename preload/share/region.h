@@ -48,8 +48,12 @@ enum {
 	LW_BUILD_ID_BYTES = 32,	 /* longer ids are cut */
 	LW_EXE_BYTES = 1024,
 	LW_CMDLINE_BYTES = 2048,
+	LW_MAX_MARKS = 64,	 /* distinct names given to leakwatch_mark() */
 	LW_OPTIONS_BYTES = 4096,
 	LW_SUPPRESSIONS_BYTES = 8192,
+	LW_MAX_VIEWERS = 8,	 /* that may watch one process at a time */
+	LW_LEAST_TICK_MS = 100,
+	LW_MOST_TICK_MS = 3600000,
 };
 
 /* What kind of call a site is. The order is the wire's: append only. */
@@ -79,6 +83,8 @@ enum lw_drop {
 	LW_DROP_EVENTS,	    /* mismatch or error not kept: LW_MAX_EVENTS reached */
 	LW_DROP_STALE,	    /* a record was found at the address of a new block, and replaced */
 	LW_DROP_UNTRACKED,  /* allocation not recorded: made before or while we were brought up */
+	LW_DROP_HINTS,	    /* macro's file and line not kept: LW_MAX_HINTS reached */
+	LW_DROP_MARKS,	    /* leakwatch_mark() not kept: LW_MAX_MARKS names, or no room for one */
 	LW_NR_DROPS,
 };
 
@@ -126,13 +132,15 @@ struct lw_site {
 	uint16_t nr_frames;
 	uint8_t kind;		/* enum lw_kind */
 	uint8_t flags;		/* LW_SITE_* */
-	uint32_t reserved;
+	uint8_t align_log2;	/* alignment that was asked for; 0 none */
+	uint8_t reserved[3];
 };
 
 enum {
 	LW_SITE_TRUNCATED = 1u << 0, /* the stack is deeper than `depth` */
 	LW_SITE_DEAD = 1u << 1,	     /* a module of it was unloaded: no longer found by new events */
 	LW_SITE_EXACT_PC = 1u << 2,  /* the first frame's pc is where it stopped, not a return address */
+	LW_SITE_IGNORED = 1u << 3,   /* blocks that the program itself gave to leakwatch_ignore() */
 };
 
 struct lw_hint {
@@ -175,10 +183,12 @@ struct lw_event {
 	uint32_t what;	     /* enum lw_event_what */
 	uint32_t alloc_site; /* where the block was allocated; 0 unknown */
 	uint32_t free_site;  /* the release's own stack; its kind is a release kind */
-	uint32_t flags;
+	uint32_t flags;	     /* LW_EVENT_*, and the block's alignment: lw_event_alignment() */
 	uint64_t count;
 	uint64_t bytes;	     /* size of the first such block */
-	uint64_t expected;   /* size-mismatch: the size the release gave; alignment-mismatch: its alignment */
+	/* size-mismatch: the size the release gave; alignment-mismatch: its alignment; cookie: bytes from the
+	 * block to the pointer that was released (or back, when that lies before it) */
+	uint64_t expected;
 	uint32_t first_ms;
 	uint32_t is_ready;   /* stored last, with release order */
 };
@@ -191,6 +201,44 @@ enum lw_event_what {
 	LW_EVENT_SIZE_MISMATCH,
 	LW_EVENT_ALIGNMENT_MISMATCH,
 	LW_NR_EVENT_KINDS,
+};
+
+enum {
+	LW_EVENT_COOKIE = 1u << 0, /* the pointer is off by the count that new[] keeps before objects */
+	LW_EVENT_UNSURE = 1u << 1, /* the program has operators of its own, which may pair the two */
+	LW_EVENT_ALIGN_AT = 8,	   /* log2 of the alignment the block was allocated with; 0 none */
+};
+
+/* How often the program passed a leakwatch_mark() of this name, and what it held then. */
+struct lw_mark {
+	uint32_t name_off; /* pool offset / 8, NUL-terminated */
+	uint32_t is_ready; /* stored last, with release order */
+	uint64_t count;
+	uint64_t first_bytes, first_blocks, last_bytes, last_blocks;
+	uint32_t first_ms, last_ms;
+};
+
+/*
+ * A place for one viewer: how it asks for the stream, and what became of it. A viewer takes a free
+ * one by exchanging `token` from 0 for a number of its own that is not 0, fills it in and sets
+ * is_ready; it leaves by setting token to 0. The helper (live/helper.c) frees the place of one that
+ * died. Messages for it have the type index + 1 and carry the token, so that those of a viewer
+ * that had the place before are told from ours. All of it is hostile to the helper.
+ */
+struct lw_viewer {
+	/* the viewer's */
+	uint64_t token;	       /* 0: free */
+	uint64_t start_ticks;  /* of the viewer, 0 unknown */
+	int32_t pid;	       /* in the target's pid namespace, 0 it has none there: then beat tells */
+	uint32_t interval_ms;
+	uint32_t is_ready;     /* stored last, with release order */
+	uint32_t beat;	       /* raised at least once a second */
+	uint32_t nr_received;  /* messages taken out of the queue */
+	uint32_t nr_resyncs;   /* raised to have everything sent again */
+	/* the helper's */
+	uint32_t nr_sent;      /* messages put in */
+	uint32_t nr_lost;      /* messages that found no room, or were taken out again to make some */
+	uint64_t reserved[2];
 };
 
 /*
@@ -285,6 +333,7 @@ struct lw_region_header {
 	struct lw_area held, history; /* by site; by tile of LW_CHUNK_SITES sites */
 	struct lw_area scans; /* struct lw_scan_site, by site */
 	uint32_t exe_bytes, cmdline_bytes, options_bytes, suppressions_bytes;
+	struct lw_area marks;
 
 	/* written while running */
 	uint32_t state __attribute__((aligned(64))); /* enum lw_state */
@@ -297,6 +346,7 @@ struct lw_region_header {
 	uint32_t nr_chunks;	/* chunks ever used, index 0 never is */
 	uint32_t pool_used;	/* units of 8 bytes */
 	int32_t exit_status;	/* what the target passed to exit, where known; -1 unknown */
+	uint32_t nr_marks;
 
 	uint64_t exit_began_ms;	/* after the start; 0: exit has not begun, or nothing was noted */
 	struct lw_sample samples[LW_HISTORY_SAMPLES];
@@ -315,6 +365,13 @@ struct lw_region_header {
 
 	struct lw_scan scan __attribute__((aligned(64))); /* written by the scanner, and by whoever starts it */
 
+	/* watching; see struct lw_viewer */
+	uint32_t is_watched __attribute__((aligned(64))); /* raised by viewers, taken back by the helper */
+	int32_t helper_pid;	/* of the helper while it is there; in the target's pid namespace */
+	int32_t msqid;		/* the queue; -1 none */
+	uint32_t nr_helpers;	/* ever started */
+	struct lw_viewer viewers[LW_MAX_VIEWERS] __attribute__((aligned(64)));
+
 	char exe[LW_EXE_BYTES] __attribute__((aligned(64)));
 	char cmdline[LW_CMDLINE_BYTES]; /* arguments, each NUL-terminated */
 	char options[LW_OPTIONS_BYTES]; /* LEAKWATCH_OPTIONS text in force, NUL-terminated */
@@ -325,6 +382,7 @@ _Static_assert(sizeof(struct lw_count) == 32, "wire");
 _Static_assert(sizeof(struct lw_site) == 32, "wire");
 _Static_assert(sizeof(struct lw_row) == 64, "wire");
 _Static_assert(sizeof(struct lw_event) == 48, "wire");
+_Static_assert(sizeof(struct lw_mark) == 56, "wire");
 _Static_assert(sizeof(struct lw_module) == 64, "wire");
 _Static_assert(sizeof(struct lw_sample) == 16, "wire");
 _Static_assert(sizeof(struct lw_held) == 16, "wire");
@@ -346,8 +404,10 @@ static inline uint64_t lw_history_unpack(uint32_t packed)
 
 	return (uint64_t)(packed & 0xffffff) << (shift < 40 ? shift : 40);
 }
+
 _Static_assert(sizeof(struct lw_scan_site) == 64, "wire");
 _Static_assert(sizeof(struct lw_scan) == 120, "wire");
+_Static_assert(sizeof(struct lw_viewer) == 64, "one cache line each");
 
 /* ---- geometry and access; shared by all programs, no allocation, no libc state ---- */
 

@@ -9,9 +9,13 @@
  * head included, a multiple of 8, and at most LW_WIRE_MAX. Changing a layout bumps LW_WIRE_VERSION.
  *
  * Order in a complete dump: HELLO, TEXTs, MODULEs, then for each site SITE, COUNT and, where its live
- * bytes have changed, HISTORY (a SITE comes before anything that names it), SCAN_SITEs and SCAN where a scan
- * was made, EVENTs, TOTALS, BYE. Counts are absolute values, so a lost record
+ * bytes have changed, HISTORY (a SITE comes before anything that names it), SCAN_SITEs and SCAN where a
+ * scan was made, EVENTs, MARKs, TOTALS, BYE. Counts are absolute values, so a lost record
  * costs freshness, not truth. The reader checks every count against `bytes` before it uses it.
+ *
+ * A stream says the same, but again and again what changed. It comes in messages of a TICK and then whole
+ * records; a tick may take many messages. Numbers of messages without a gap say that all has come.
+ * In a file of a stream each tick is followed by its one TICK.
  */
 #ifndef LW_SHARE_WIRE_H
 #define LW_SHARE_WIRE_H
@@ -33,6 +37,9 @@
 #define LW_WIRE_HISTORY 9
 #define LW_WIRE_SCAN 10
 #define LW_WIRE_SCAN_SITE 11
+#define LW_WIRE_TICK 13
+#define LW_WIRE_MARK 16
+#define LW_WIRE_NR_TYPES 17 /* one more than the highest */
 
 struct lw_wire_head {
 	int64_t type;
@@ -96,7 +103,7 @@ struct lw_wire_site {
 struct lw_wire_count {
 	struct lw_wire_head head;
 	uint32_t site;
-	uint32_t reserved;
+	uint32_t oldest_ms; /* birth of the oldest live block, ms after the start; ~0 unknown */
 	uint64_t alloc_bytes, alloc_blocks;
 	uint64_t freed_bytes, freed_blocks;
 };
@@ -128,6 +135,18 @@ struct lw_wire_event {
 	uint32_t alloc_site, free_site;
 	uint32_t first_ms;
 	uint64_t count, bytes, expected;
+	uint32_t flags;	   /* LW_EVENT_* */
+	uint32_t reserved;
+};
+
+struct lw_wire_mark {
+	struct lw_wire_head head;
+	uint64_t count;
+	uint64_t first_bytes, first_blocks, last_bytes, last_blocks;
+	uint32_t first_ms, last_ms;
+	uint32_t name_bytes;
+	uint32_t reserved;
+	char name[]; /* name_bytes, not terminated */
 };
 
 /* one moment of a site's past */
@@ -159,12 +178,26 @@ struct lw_wire_bye {
 	uint32_t reserved;
 };
 
+#define LW_TICK_LAST 1u	 /* the tick is complete with this message */
+#define LW_TICK_FIRST 2u /* everything is sent (again) from this message on */
+struct lw_wire_tick {
+	struct lw_wire_head head;
+	uint64_t token;	  /* of the viewer it is for */
+	uint64_t at_ns;	  /* age of the process */
+	uint32_t message; /* number of this message to this viewer */
+	uint32_t tick;	  /* number of the tick */
+	uint32_t nr_lost; /* messages to this viewer that were lost on the target's side */
+	uint32_t flags;	  /* LW_TICK_* */
+};
+
 _Static_assert(sizeof(struct lw_wire_head) == 16, "wire");
+_Static_assert(sizeof(struct lw_wire_tick) == 48, "wire");
 _Static_assert(sizeof(struct lw_wire_hello) == 80, "wire");
 _Static_assert(sizeof(struct lw_wire_site) == 40, "wire");
 _Static_assert(sizeof(struct lw_wire_module) == 80, "wire");
 _Static_assert(sizeof(struct lw_wire_count) == 56, "wire");
-_Static_assert(sizeof(struct lw_wire_event) == 56, "wire");
+_Static_assert(sizeof(struct lw_wire_event) == 64, "wire");
+_Static_assert(sizeof(struct lw_wire_mark) == 72, "wire");
 _Static_assert(sizeof(struct lw_wire_history) == 48, "wire");
 _Static_assert(sizeof(struct lw_wire_scan) == 96, "wire");
 _Static_assert(sizeof(struct lw_wire_scan_site) == 72, "wire");

@@ -18,7 +18,7 @@ enum {
 	PE_PCREL = 0x10, PE_DATAREL = 0x30, PE_FORMAT = 0x0f, PE_BASE = 0x70, PE_INDIRECT = 0x80,
 };
 
-enum { MAX_REMEMBERED = 8 };
+enum { MAX_REMEMBERED = 2 /* compilers nest no deeper; a row is 450 bytes, and handlers' stacks are small */ };
 
 struct reader {
 	const uint8_t *at, *end;
@@ -463,6 +463,21 @@ static bool run(struct machine *m, struct reader *r)
 		m->location += advance;
 	}
 	return !r->is_bad;
+}
+
+bool lw_cfi_function(uintptr_t pc, uintptr_t *start, uintptr_t *end)
+{
+	struct dl_find_object object;
+	struct reader instructions;
+	struct range module;
+	const uint8_t *fde;
+	struct cie cie;
+
+	if (_dl_find_object((void *)pc, &object))
+		return false;
+	module = (struct range){ object.dlfo_map_start, object.dlfo_map_end };
+	fde = find_fde(object.dlfo_eh_frame, &module, pc);
+	return fde && parse_fde(fde, &module, &cie, &instructions, start, end) && pc >= *start && pc < *end;
 }
 
 bool lw_cfi_find(uintptr_t pc, struct lw_cfi_row *row)

@@ -46,6 +46,9 @@ struct lw_cfi_row {
 /* The row in force at pc (for a return address: pass it minus one). False: no unwind information. */
 bool lw_cfi_find(uintptr_t pc, struct lw_cfi_row *row);
 
+/* The function that pc lies in (for a return address: pass it minus one). False: not known. */
+bool lw_cfi_function(uintptr_t pc, uintptr_t *start, uintptr_t *end);
+
 /* ---- packed rules (cfi_x86_64.c) ---- */
 
 enum lw_rule_type {
@@ -90,6 +93,13 @@ struct lw_cfi_signal_slots {
 	uintptr_t pc, sp, fp;
 };
 struct lw_cfi_signal_slots lw_cfi_signal_slots(uintptr_t sp);
+
+/* Does the code at a return address only leave its function? */
+bool lw_code_ends_after(uintptr_t pc);
+/* Is the call before a return address one through a register or an object? */
+bool lw_code_calls_indirectly(uintptr_t pc);
+/* The function that the call before a return address names, behind its stub; 0: not to be seen. */
+uintptr_t lw_code_call_target(uintptr_t pc);
 
 /* Reads a word of a stack; false where it must not be read. */
 typedef bool lw_cfi_read_fn(void *context, uintptr_t address, uint64_t *value);

@@ -11,6 +11,7 @@
 #include "preload/unwind/cfi.h"
 
 #include <stddef.h>
+#include <dlfcn.h>
 #include <string.h>
 #include <sys/ucontext.h>
 
@@ -368,4 +369,91 @@ bool lw_cfi_step(uint64_t regs[LW_NR_REGS], bool *is_exact, lw_cfi_read_fn *read
 	}
 	*is_exact = row.is_signal_frame;
 	return regs[LW_REG_PC] != 0;
+}
+
+/* ---- what the code around a return address does ---- */
+
+/* Bytes of one instruction that belongs to a function's last steps; 0: something else. */
+static unsigned leaving_bytes(const uint8_t *code)
+{
+	if (code[0] == 0x90 || code[0] == 0xc9 || (code[0] & 0xf8) == 0x58) /* nop, leave, pop */
+		return 1;
+	if (code[0] == 0x41 && (code[1] & 0xf8) == 0x58) /* pop %r8.. */
+		return 2;
+	if (code[0] != 0x48)
+		return 0;
+	if (code[1] == 0x83 && code[2] == 0xc4) /* add $byte, %rsp */
+		return 4;
+	if (code[1] == 0x81 && code[2] == 0xc4) /* add $long, %rsp */
+		return 7;
+	if ((code[1] == 0x8b || code[1] == 0x8d) && (code[2] & 0xc7) == 0x45) /* mov or lea off(%rbp), register */
+		return 4;
+	return 0;
+}
+
+bool lw_code_ends_after(uintptr_t pc)
+{
+	const uint8_t *code = (const uint8_t *)pc;
+
+	for (unsigned i = 0; i < 16; i++) {
+		unsigned bytes = leaving_bytes(code);
+
+		if (code[0] == 0xc3 || (code[0] == 0xf3 && code[1] == 0xc3))
+			return true;
+		if (!bytes)
+			return false;
+		code += bytes;
+	}
+	return false;
+}
+
+bool lw_code_calls_indirectly(uintptr_t pc)
+{
+	const uint8_t *end = (const uint8_t *)pc;
+
+	if (end[-5] == 0xe8)
+		return false;
+	if (end[-2] == 0xff && ((end[-1] & 0xf8) == 0xd0 || (end[-1] & 0xf8) == 0x10)) /* *%reg, *(%reg) */
+		return true;
+	if (end[-3] == 0xff && (end[-2] & 0xf8) == 0x50) /* *byte(%reg) */
+		return true;
+	return end[-6] == 0xff && (end[-5] & 0xf8) == 0x90; /* *long(%reg) */
+}
+
+/* An address as four bytes of an instruction give it, relative to the instruction's end. */
+static uintptr_t relative(const uint8_t *offset_at)
+{
+	int32_t offset;
+
+	memcpy(&offset, offset_at, sizeof(offset));
+	return (uintptr_t)(offset_at + sizeof(offset)) + (uintptr_t)(intptr_t)offset;
+}
+
+/* The word in a module's table of addresses; 0 if there is no module. */
+static uintptr_t read_slot(uintptr_t slot)
+{
+	struct dl_find_object module;
+
+	return slot & 7 || _dl_find_object((void *)slot, &module) ? 0 : *(const uintptr_t *)slot;
+}
+
+uintptr_t lw_code_call_target(uintptr_t pc)
+{
+	const uint8_t *code = (const uint8_t *)pc;
+	struct dl_find_object module;
+	uintptr_t target;
+
+	if (code[-6] == 0xff && code[-5] == 0x15) /* call *slot(%rip) */
+		return read_slot(relative(code - 4));
+	if (code[-5] != 0xe8)
+		return 0;
+	target = relative(code - 4);
+	if (_dl_find_object((void *)target, &module))
+		return 0; /* what looked like a call was the end of something else */
+	code = (const uint8_t *)target;
+	if (code[0] == 0xf3 && code[1] == 0x0f && code[2] == 0x1e && code[3] == 0xfa) /* endbr64 */
+		code += 4;
+	if (code[0] == 0xf2) /* bnd */
+		code++;
+	return code[0] == 0xff && code[1] == 0x25 ? read_slot(relative(code + 2)) : target;
 }

@@ -153,6 +153,9 @@ static bool take_count(struct model *model, const void *record, uint64_t bytes)
 		return false;
 	to->count = (struct lw_count){
 		count.alloc_bytes, count.alloc_blocks, count.freed_bytes, count.freed_blocks};
+	if (count.oldest_ms != UINT32_MAX) /* a region does not know it while its process runs */
+		to->oldest_ms = count.oldest_ms;
+	model_count_live(to);
 	return true;
 }
 
@@ -189,6 +192,19 @@ static bool take_history(struct model *model, const void *record, uint64_t bytes
 	return true;
 }
 
+/* In a stream an event comes again when its count has risen; a region has at most LW_MAX_EVENTS. */
+static struct model_event *known_event(struct model *model, const struct lw_wire_event *event)
+{
+	for (size_t i = 0; i < model->nr_events && i < LW_MAX_EVENTS; i++) {
+		struct model_event *known = &model->events[i];
+
+		if (known->what == event->what && known->alloc_site == event->alloc_site &&
+			known->free_site == event->free_site)
+			return known;
+	}
+	return NULL;
+}
+
 static bool take_event(struct model *model, const void *record, uint64_t bytes)
 {
 	struct lw_wire_event event;
@@ -199,13 +215,16 @@ static bool take_event(struct model *model, const void *record, uint64_t bytes)
 	memcpy(&event, record, sizeof(event));
 	if (event.what <= LW_EVENT_NONE || event.what >= LW_NR_EVENT_KINDS || !event.count)
 		return false;
-	to = model_add_event(model);
+	to = known_event(model, &event);
+	if (!to)
+		to = model_add_event(model);
 	if (!to)
 		return false;
 	*to = (struct model_event){.what = event.what,
 		.alloc_site = event.alloc_site,
 		.free_site = event.free_site,
 		.first_ms = event.first_ms,
+		.flags = event.flags,
 		.count = event.count,
 		.bytes = event.bytes,
 		.expected = event.expected};
@@ -247,6 +266,27 @@ static bool take_scan_site(struct model *model, const void *record, uint64_t byt
 	return true;
 }
 
+static bool take_mark(struct model *model, const void *record, uint64_t bytes)
+{
+	struct lw_wire_mark mark;
+	struct model_mark *to;
+	char *name;
+
+	if (bytes < sizeof(mark))
+		return false;
+	memcpy(&mark, record, sizeof(mark));
+	if (mark.name_bytes > bytes - sizeof(mark) || !mark.count)
+		return false;
+	name = alloc_text((const char *)record + sizeof(mark), mark.name_bytes);
+	to = model_intern_mark(model, name); /* takes the name */
+	if (!to)
+		return false;
+	to->count = mark.count;
+	to->first = (struct model_held){mark.first_bytes, mark.first_blocks, mark.first_ms};
+	to->last = (struct model_held){mark.last_bytes, mark.last_blocks, mark.last_ms};
+	return true;
+}
+
 static bool take_totals(struct model *model, const void *record, uint64_t bytes)
 {
 	if (bytes < sizeof(model->totals))
@@ -265,7 +305,21 @@ static bool take_bye(struct model *model, const void *record, uint64_t bytes)
 	return true;
 }
 
-static bool (*const takers[])(struct model *, const void *, uint64_t) = {
+/* Where one tick of a stream ends; whoever samples it looks at nr_ticks. */
+static bool take_tick(struct model *model, const void *record, uint64_t bytes)
+{
+	struct lw_wire_tick tick;
+
+	if (bytes < sizeof(tick))
+		return false;
+	memcpy(&tick, record, sizeof(tick));
+	model->tick_ns = tick.at_ns;
+	model->nr_lost_messages = tick.nr_lost;
+	model->nr_ticks++;
+	return true;
+}
+
+static bool (*const takers[LW_WIRE_NR_TYPES])(struct model *, const void *, uint64_t) = {
 	[LW_WIRE_HELLO] = take_hello,
 	[LW_WIRE_TEXT] = take_text,
 	[LW_WIRE_MODULE] = take_module,
@@ -277,6 +331,8 @@ static bool (*const takers[])(struct model *, const void *, uint64_t) = {
 	[LW_WIRE_HISTORY] = take_history,
 	[LW_WIRE_SCAN] = take_scan,
 	[LW_WIRE_SCAN_SITE] = take_scan_site,
+	[LW_WIRE_MARK] = take_mark,
+	[LW_WIRE_TICK] = take_tick,
 };
 
 bool decode_record(void *context, const struct lw_wire_head *record)
@@ -294,7 +350,7 @@ bool decode_record(void *context, const struct lw_wire_head *record)
 			LW_WIRE_VERSION);
 		return false;
 	}
-	if (record->type >= (int64_t)(sizeof(takers) / sizeof(takers[0])) || !takers[record->type])
+	if (record->type >= LW_WIRE_NR_TYPES || !takers[record->type])
 		decode->model->nr_unknown++;
 	else if (!takers[record->type](decode->model, record, record->bytes))
 		decode->model->nr_bad++;

@@ -36,6 +36,8 @@ static const char *const drop_reasons[LW_NR_DROPS] = {
 	[LW_DROP_EVENTS] = "mismatches or errors not kept (too many)",
 	[LW_DROP_STALE] = "stale records replaced",
 	[LW_DROP_UNTRACKED] = "allocations not recorded (made while LeakWatch started)",
+	[LW_DROP_HINTS] = "macros without file and line (too many)",
+	[LW_DROP_MARKS] = "marks not kept (too many names)",
 };
 
 const char *model_kind_name(unsigned kind)
@@ -94,6 +96,9 @@ void model_free(struct model *model)
 	free(model->sites);
 	free(model->index);
 	free(model->events);
+	for (size_t i = 0; i < model->nr_marks; i++)
+		free(model->marks[i].name);
+	free(model->marks);
 	free(model);
 }
 
@@ -156,6 +161,24 @@ struct model_event *model_add_event(struct model *model)
 	return &model->events[model->nr_events++];
 }
 
+struct model_mark *model_intern_mark(struct model *model, char *name)
+{
+	for (size_t i = 0; i < model->nr_marks; i++) {
+		if (strcmp(model->marks[i].name, name))
+			continue;
+		free(name);
+		return &model->marks[i];
+	}
+	if (model->nr_marks >= MODEL_MAX_MARKS) {
+		free(name);
+		return NULL;
+	}
+	model->marks =
+		alloc_grow(model->marks, model->nr_marks, &model->max_marks, sizeof(*model->marks));
+	model->marks[model->nr_marks] = (struct model_mark){.name = name};
+	return &model->marks[model->nr_marks++];
+}
+
 const struct model_module *model_module(const struct model *model, uint16_t module)
 {
 	if (module >= LW_MAX_MODULES || !model->modules[module].is_known)
@@ -177,7 +200,7 @@ static bool same_file(const struct model_module *a, const struct model_module *b
 }
 
 /* Quadratic in the modules that were ever loaded, of which there are tens, and at most 2048. */
-static void match_modules(struct model *model)
+void model_match_modules(struct model *model)
 {
 	for (uint16_t i = 0; i < LW_MAX_MODULES; i++) {
 		model->modules[i].same_as = i;
@@ -212,7 +235,7 @@ static bool same_place(
 {
 	if (a->kind != b->kind || a->nr_frames != b->nr_frames)
 		return false;
-	if ((a->flags ^ b->flags) & LW_SITE_EXACT_PC)
+	if ((a->flags ^ b->flags) & (LW_SITE_EXACT_PC | LW_SITE_IGNORED))
 		return false;
 	if (a->hint_line != b->hint_line || !a->hint_file != !b->hint_file ||
 		(a->hint_file && strcmp(a->hint_file, b->hint_file)))
@@ -225,7 +248,7 @@ static bool same_place(
 	return true;
 }
 
-static void count_live(struct model_site *site)
+void model_count_live(struct model_site *site)
 {
 	const struct lw_count *count = &site->count;
 	int64_t bytes = (int64_t)(count->alloc_bytes - count->freed_bytes);
@@ -316,7 +339,7 @@ static void merge_sites(struct model *model)
 		size_t slot = site_hash(model, site) & (max - 1);
 
 		site->merged = (uint32_t)i;
-		count_live(site);
+		model_count_live(site);
 		if (!site->nr_frames)
 			continue;
 		while (table[slot] && !same_place(model, &model->sites[table[slot] - 1], site))
@@ -340,7 +363,7 @@ static uint32_t place_of(const struct model *model, uint32_t id)
 
 void model_finish(struct model *model)
 {
-	match_modules(model);
+	model_match_modules(model);
 	merge_sites(model);
 	for (size_t i = 0; i < model->nr_events; i++) {
 		struct model_event *event = &model->events[i];

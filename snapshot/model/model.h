@@ -20,6 +20,7 @@
 enum {
 	MODEL_MAX_SITES = 1 << 21, /* twice what a region has room for; more is an attack */
 	MODEL_MAX_EVENTS = 1 << 16,
+	MODEL_MAX_MARKS = 1 << 10,
 	MODEL_TEXTS = 5,	    /* LW_TEXT_*; 0 is none */
 	MODEL_TEXT_BYTES = 1 << 16, /* longest text taken */
 };
@@ -55,8 +56,8 @@ struct model_site {
 	uint16_t *modules; /* in the same allocation as pcs */
 	struct model_history *history; /* NULL: none, it has always held the same */
 	struct lw_count count;
-	uint64_t live_bytes, live_blocks; /* by model_finish(); of all that were merged */
 	struct lw_scan_site scan;	  /* what the last scan found; merged too */
+	uint64_t live_bytes, live_blocks; /* its own; after model_finish() of all that were merged */
 };
 
 struct model_event {
@@ -64,6 +65,20 @@ struct model_event {
 	uint32_t alloc_site, free_site; /* ids; by model_finish(): indices, or MODEL_NO_SITE */
 	uint32_t first_ms;
 	uint64_t count, bytes, expected;
+	uint32_t flags; /* LW_EVENT_* */
+	bool is_rejected; /* by the names of its stacks: no error (report/pairs.c) */
+};
+
+struct model_held {
+	uint64_t bytes, blocks;
+	uint32_t at_ms; /* after the start */
+};
+
+/* A unit of work of the program's own: what it held when it passed the mark first and last. */
+struct model_mark {
+	char *name;
+	uint64_t count;
+	struct model_held first, last;
 };
 
 struct model {
@@ -82,10 +97,15 @@ struct model {
 	size_t max_index;
 	struct model_event *events;
 	size_t nr_events, max_events;
+	struct model_mark *marks;
+	size_t nr_marks, max_marks;
 
 	uint64_t nr_bad;     /* records that made no sense, left out */
 	uint64_t nr_unknown; /* records of a type this program does not know */
 	uint32_t nr_modules_seen, nr_sites_seen, nr_events_seen; /* for comparison with BYE */
+	uint64_t nr_ticks;	   /* of a stream; 0: the records were made in one go */
+	uint64_t tick_ns;	   /* age of the process at the last tick */
+	uint64_t nr_lost_messages; /* of the stream */
 };
 
 struct model *model_new(void);
@@ -96,11 +116,18 @@ uint32_t model_find_site(const struct model *model, uint32_t id);
 /* The same, made new (all zero but the id) when it is not there; NULL when there are too many. */
 struct model_site *model_intern_site(struct model *model, uint32_t id);
 struct model_event *model_add_event(struct model *model); /* NULL: too many */
+/* The mark of this name, which becomes the model's; NULL: too many. */
+struct model_mark *model_intern_mark(struct model *model, char *name);
 
 /* The number in its file of a pc in a frame; the pc itself where the module is unknown. */
 uint64_t model_offset(const struct model *model, uint64_t pc, uint16_t module);
 /* The module of a frame, or NULL. */
 const struct model_module *model_module(const struct model *model, uint16_t module);
+
+/* live_bytes and live_blocks of a site by itself, from its counts. */
+void model_count_live(struct model_site *site);
+/* Which modules are the same file. Part of model_finish(); a stream needs it by itself, when modules came. */
+void model_match_modules(struct model *model);
 
 /* Live counts, modules that are the same, sites that are the same; call once, after the last
  * record. */

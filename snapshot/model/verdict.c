@@ -119,7 +119,8 @@ size_t verdict_first_user(const struct verdict_frame *frames, size_t nr_frames)
 /* libstdc++'s pool for exceptions when memory is out, also where it is linked into the program. */
 static bool is_emergency_pool(const char *function)
 {
-	return function && strstr(function, "_GLOBAL__sub_I__ZN9__gnu_cxx9__freeres");
+	return function && (strstr(function, "_GLOBAL__sub_I__ZN9__gnu_cxx9__freeres") ||
+				   strstr(function, "_GLOBAL__sub_I_eh_alloc.cc"));
 }
 
 /* The innermost frames that are libc's, [first, end), up to one that calls the program back. */

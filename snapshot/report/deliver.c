@@ -137,9 +137,18 @@ static bool has_text(const struct report *report)
 	return when == LW_REPORT_ALWAYS || (when == LW_REPORT_AUTO && report_has_news(report));
 }
 
+/* To the target's stderr, if it is one that may speak there and it is still the same file. */
+static void say(const struct model *model, int stderr_fd, const char *text, size_t nr_bytes)
+{
+	const struct lw_wire_hello *hello = &model->hello;
+
+	if (nr_bytes && is_voice(model) && (hello->flags & LW_REGION_STDERR_OPEN) &&
+		output_is_file(stderr_fd, hello->stderr_dev, hello->stderr_ino))
+		(void)output_shared(stderr_fd, text, nr_bytes);
+}
+
 void deliver_reports(struct report *report, const char *complaints, int stderr_fd)
 {
-	const struct lw_wire_hello *hello = &report->model->hello;
 	char *text = NULL;
 	size_t nr_bytes = 0;
 	FILE *to_stderr = alloc_check(open_memstream(&text, &nr_bytes));
@@ -149,8 +158,36 @@ void deliver_reports(struct report *report, const char *complaints, int stderr_f
 	if (has_text(report) && !write_log(report, to_stderr) && is_voice(report->model))
 		report_text(report, to_stderr, deliver_has_color(report->options, stderr_fd));
 	(void)fclose(to_stderr);
-	if (nr_bytes && is_voice(report->model) && (hello->flags & LW_REGION_STDERR_OPEN) &&
-		output_is_file(stderr_fd, hello->stderr_dev, hello->stderr_ino))
-		(void)output_shared(stderr_fd, text, nr_bytes);
+	say(report->model, stderr_fd, text, nr_bytes);
+	free(text);
+}
+
+/* A name that is another at every report is no place for what belongs to one of them. */
+static bool is_lasting(const char *template_text)
+{
+	return !strstr(template_text, "%n") && !strstr(template_text, "%t");
+}
+
+void deliver_event(struct report *report, size_t index, int stderr_fd)
+{
+	const char *log_path = report->options->log_path;
+	bool is_logged = *log_path && is_lasting(log_path) && may_write(report->model, log_path);
+	char *text = NULL;
+	size_t nr_bytes = 0;
+	FILE *memory = alloc_check(open_memstream(&text, &nr_bytes)), *complaints;
+	bool has_color = !is_logged && deliver_has_color(report->options, stderr_fd);
+
+	if (report->options->report == LW_REPORT_NEVER) {
+		(void)fclose(memory);
+		free(text);
+		return;
+	}
+	report_text_event(report, index, memory, has_color);
+	(void)fclose(memory);
+	complaints = alloc_check(fopen("/dev/null", "we")); /* the report of the end names them */
+	if (!is_logged ||
+		!write_file(report->model, log_path, OUTPUT_APPEND, text, nr_bytes, complaints))
+		say(report->model, stderr_fd, text, nr_bytes);
+	(void)fclose(complaints);
 	free(text);
 }

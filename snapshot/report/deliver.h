@@ -23,4 +23,7 @@ void deliver_reports(struct report *report, const char *complaints, int stderr_f
 /* Are colours wanted on this descriptor? */
 bool deliver_has_color(const struct lw_options *options, int fd);
 
+/* One event of a process that runs, told where its text report would go. */
+void deliver_event(struct report *report, size_t index, int stderr_fd);
+
 #endif

@@ -306,6 +306,7 @@ static json_t *make_event(struct writer *w, const struct model_event *event)
 {
 	const struct model_site *freed = site_at(w->report->model, event->free_site);
 	const struct model_site *allocated = site_at(w->report->model, event->alloc_site);
+	uint32_t align_log2 = event->flags >> LW_EVENT_ALIGN_AT & 63;
 	json_t *out = json_object();
 
 	if (event->what != LW_EVENT_MISMATCH)
@@ -314,8 +315,15 @@ static json_t *make_event(struct writer *w, const struct model_event *event)
 		json_object_set_new(out, "alloc_kind", string(model_kind_name(allocated->kind)));
 	if (freed && freed->kind)
 		json_object_set_new(out, "free_kind", string(model_kind_name(freed->kind)));
-	if (event->what != LW_EVENT_UNKNOWN_FREE)
+	if (event->what != LW_EVENT_UNKNOWN_FREE &&
+		(event->bytes || event->what != LW_EVENT_DOUBLE_FREE))
 		json_object_set_new(out, "bytes", integer(event->bytes));
+	if (event->flags & LW_EVENT_COOKIE)
+		json_object_set_new(out, "cookie", integer(event->expected));
+	if (event->flags & LW_EVENT_UNSURE)
+		json_object_set_new(out, "possibly", json_true());
+	if (align_log2)
+		json_object_set_new(out, "alignment", integer(UINT64_C(1) << align_log2));
 	if (event->what == LW_EVENT_SIZE_MISMATCH || event->what == LW_EVENT_ALIGNMENT_MISMATCH)
 		json_object_set_new(out, "told", integer(event->expected));
 	json_object_set_new(out, "count", integer(event->count));
@@ -334,7 +342,8 @@ static json_t *make_events(struct writer *w, bool is_mismatch)
 	json_t *out = json_array();
 
 	for (size_t i = 0; i < model->nr_events; i++)
-		if ((model->events[i].what == LW_EVENT_MISMATCH) == is_mismatch)
+		if (!model->events[i].is_rejected &&
+			(model->events[i].what == LW_EVENT_MISMATCH) == is_mismatch)
 			json_array_append_new(out, make_event(w, &model->events[i]));
 	return out;
 }
@@ -412,13 +421,45 @@ static json_t *make_scan(const struct model *model)
 static json_t *make_dropped(const struct report *report)
 {
 	static const char *const names[LW_NR_DROPS] = {"sites", "blocks", "reentrant", "counters",
-		"modules", "events", "stale", "untracked"};
+		"modules", "events", "stale", "untracked", "hints", "marks"};
 	json_t *out = json_object();
 
 	for (unsigned i = 0; i < LW_NR_DROPS; i++)
 		if (report->model->totals.dropped[i])
 			json_object_set_new(
 				out, names[i], integer(report->model->totals.dropped[i]));
+	return out;
+}
+
+static json_t *make_held(const struct model_held *held)
+{
+	json_t *out = json_object();
+
+	json_object_set_new(out, "bytes", integer(held->bytes));
+	json_object_set_new(out, "blocks", integer(held->blocks));
+	json_object_set_new(out, "at_s", json_real(held->at_ms / 1e3));
+	return out;
+}
+
+static json_t *make_marks(const struct model *model)
+{
+	json_t *out = json_array();
+
+	for (size_t i = 0; i < model->nr_marks; i++) {
+		const struct model_mark *mark = &model->marks[i];
+		double nr = mark->count > 1 ? (double)(mark->count - 1) : 1;
+		json_t *one = json_object();
+
+		json_object_set_new(one, "name", string(mark->name));
+		json_object_set_new(one, "count", integer(mark->count));
+		json_object_set_new(one, "first", make_held(&mark->first));
+		json_object_set_new(one, "last", make_held(&mark->last));
+		json_object_set_new(one, "bytes_per_mark",
+			json_real((double)(int64_t)(mark->last.bytes - mark->first.bytes) / nr));
+		json_object_set_new(one, "blocks_per_mark",
+			json_real((double)(int64_t)(mark->last.blocks - mark->first.blocks) / nr));
+		json_array_append_new(out, one);
+	}
 	return out;
 }
 
@@ -477,6 +518,8 @@ static json_t *make_report(struct writer *w)
 	json_object_set_new(out, "sites", make_sites(w));
 	json_object_set_new(out, "mismatches", make_events(w, true));
 	json_object_set_new(out, "errors", make_events(w, false));
+	if (report->model->nr_marks)
+		json_object_set_new(out, "marks", make_marks(report->model));
 	json_object_set_new(out, "dropped", make_dropped(report));
 	json_object_set_new(out, "suppressions", make_suppressions(report));
 	/* last, because it says how long all of it took */

@@ -13,6 +13,7 @@
 
 #include "snapshot/alloc.h"
 #include "snapshot/report/parts.h"
+#include "snapshot/report/pairs.h"
 
 uint64_t report_now_ns(void)
 {
@@ -113,7 +114,7 @@ static struct suppress_rule *rule_for(struct report *report, const struct report
 	return rule;
 }
 
-static void judge_site(
+void report_judge_site(
 	struct report *report, const struct report_stack *stack, struct report_site *judged)
 {
 	struct verdict_frame *frames = alloc_array(stack->nr_frames, sizeof(*frames));
@@ -124,8 +125,10 @@ static void judge_site(
 			.function = stack->frames[i].symbol->function};
 	if (stack->nr_frames)
 		names.callee = callee_of(report, stack, frames);
-	judged->reason = verdict_runtime(&names, &judged->through);
-	judged->verdict = judged->reason	       ? VERDICT_RUNTIME
+	judged->reason = judged->site->flags & LW_SITE_IGNORED
+				 ? "the program, which asked to ignore it"
+				 : verdict_runtime(&names, &judged->through);
+	judged->verdict = judged->reason		    ? VERDICT_RUNTIME
 			  : model_is_scanned(report->model) ? VERDICT_REACHABLE
 							    : VERDICT_UNFREED;
 	if (judged->trend)
@@ -238,7 +241,7 @@ static int compare_sites(const void *left, const void *right)
 	return a->site->id < b->site->id ? -1 : a->site->id > b->site->id;
 }
 
-static void introduce_modules(struct report *report)
+void report_introduce_modules(struct report *report)
 {
 	for (unsigned i = 0; i < LW_MAX_MODULES; i++) {
 		const struct model_module *module = &report->model->modules[i];
@@ -270,8 +273,12 @@ static void count_totals(struct report *report)
 		i++)
 		report->nr_dropped += model->totals.dropped[i];
 	for (size_t i = 0; i < model->nr_events; i++) {
-		report->nr_mismatches += model->events[i].what == LW_EVENT_MISMATCH;
-		report->nr_errors += model->events[i].what != LW_EVENT_MISMATCH;
+		bool is_mismatch = model->events[i].what == LW_EVENT_MISMATCH;
+
+		if (model->events[i].is_rejected)
+			continue;
+		report->nr_mismatches += is_mismatch;
+		report->nr_errors += !is_mismatch;
 	}
 	if (model->totals.peak_bytes > 0)
 		report->peak_bytes = (uint64_t)model->totals.peak_bytes;
@@ -285,14 +292,16 @@ void report_judge(struct report *report)
 	struct report_stack stack = {0};
 	size_t first;
 
-	introduce_modules(report);
+	report_introduce_modules(report);
+	for (size_t i = 0; i < model->nr_events; i++)
+		pairs_check(report, &model->events[i], &stack);
 	for (size_t i = 0; i < model->nr_sites; i++) {
 		struct report_site judged;
 
 		if (!look_at(report, i, &judged))
 			continue;
 		report_stack(report, judged.site, &stack);
-		judge_site(report, &stack, &judged);
+		report_judge_site(report, &stack, &judged);
 		if (!judged.site->live_blocks && judged.verdict != VERDICT_HELD) {
 			free(judged.trend); /* the C library's own, and gone */
 			continue;
@@ -318,12 +327,25 @@ size_t report_end_of_reachable(const struct report *report)
 	return end;
 }
 
+bool report_judge_event(struct report *report, size_t index)
+{
+	struct report_stack stack = {0};
+
+	if (index >= report->model->nr_events)
+		return false;
+	report_introduce_modules(report);
+	pairs_check(report, &report->model->events[index], &stack);
+	free(stack.frames);
+	return !report->model->events[index].is_rejected;
+}
+
 bool report_has_news(const struct report *report)
 {
 	const uint64_t *dropped = report->model->totals.dropped;
 
 	/* what was not recorded may be a leak; the other losses cost names, not truth */
-	return report->nr_leak_sites || report->model->nr_events || report->missing ||
+	return report->nr_leak_sites || report->nr_mismatches || report->nr_errors ||
+	       report->missing ||
 	       report->model->nr_bad || dropped[LW_DROP_BLOCKS] || dropped[LW_DROP_COUNTERS] ||
 	       dropped[LW_DROP_EVENTS];
 }

@@ -217,9 +217,11 @@ static int write_new(int folder, const char *name, const char *text, size_t nr_b
 }
 
 /* The name was looked at before; what was opened is looked at again, since it may have changed. */
-static int write_over(int folder, const char *name, const char *text, size_t nr_bytes)
+static int write_over(
+	int folder, const char *name, bool is_appended, const char *text, size_t nr_bytes)
 {
-	int fd = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int fd = openat(folder, name, flags | (is_appended ? O_APPEND : 0));
 	struct stat stat;
 	int err = 0;
 
@@ -229,7 +231,7 @@ static int write_over(int folder, const char *name, const char *text, size_t nr_
 		err = -errno;
 	else if (S_ISREG(stat.st_mode) && (stat.st_uid != geteuid() || stat.st_nlink != 1))
 		err = -EPERM;
-	else if (S_ISREG(stat.st_mode) && ftruncate(fd, 0) < 0)
+	else if (S_ISREG(stat.st_mode) && !is_appended && ftruncate(fd, 0) < 0)
 		err = -errno;
 	else if (S_ISREG(stat.st_mode))
 		err = write_all(fd, text, nr_bytes);
@@ -269,8 +271,8 @@ int output_file(const char *path, enum output_way way, const char *text, size_t 
 		err = -EISDIR;
 	else
 		err = look_at(folder, name);
-	if (err == 2 || (err == 1 && way == OUTPUT_IN_PLACE))
-		err = write_over(folder, name, text, nr_bytes);
+	if (err == 2 || (err == 1 && way != OUTPUT_REPLACE))
+		err = write_over(folder, name, way == OUTPUT_APPEND, text, nr_bytes);
 	else if (err >= 0 && way == OUTPUT_REPLACE)
 		err = write_beside(folder, name, text, nr_bytes);
 	else if (err == 0)

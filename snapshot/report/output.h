@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 enum output_way {
+	OUTPUT_APPEND,	 /* behind what is there */
 	OUTPUT_IN_PLACE, /* an existing file of ours is emptied and filled: a log that is watched */
 	OUTPUT_REPLACE,	 /* written beside it and renamed: a reader sees the old or the new, never
 			    half */

@@ -2,39 +2,18 @@
 /*
  * parts.c - what a scan found, laid over what was judged of a site; see parts.h.
  *
- * What the site does over time comes first where that is known: a leak that grows is `growing`, whether
- * its blocks are still pointed to or not, and one that happened once, at the start of a long run, is `bounded`. How
- * much of it is lost stands beside the verdict, and counts as leaked. Everything else is split.
+ * A site that grows stays one entry and is `growing`, whether its blocks are still pointed to or not: that
+ * it goes on matters more. How much of it is lost stands beside the verdict. Everything else is split.
  */
 #include "snapshot/report/parts.h"
 
 #include "snapshot/alloc.h"
-
-enum {
-	LEAST_RUN_MS = 4000, /* in a shorter run nothing can be said to have stopped */
-	START_SHARE = 10,    /* the start is so small a part of the run */
-};
 
 static void add(struct report *report, const struct report_site *judged)
 {
 	report->sites = alloc_grow(
 		report->sites, report->nr_sites, &report->max_sites, sizeof(*report->sites));
 	report->sites[report->nr_sites++] = *judged;
-}
-
-/* All of it was there after a tenth of a run that was long enough, and nothing came since. */
-static bool is_once(const struct report *report, const struct model_site *site)
-{
-	uint64_t ran_ms = report->model->hello.seconds_ns / 1000000, start_ms = ran_ms / START_SHARE;
-	const struct model_history *past = site->history;
-
-	if (ran_ms < LEAST_RUN_MS || site->first_ms > start_ms ||
-		site->count.alloc_blocks != site->live_blocks || (past && !past->nr_samples))
-		return false;
-	for (uint32_t i = 0; past && i < past->nr_samples; i++)
-		if (past->samples[i].ms > start_ms && past->samples[i].bytes != site->live_bytes)
-			return false;
-	return true;
 }
 
 static struct report_sum least(uint64_t bytes, uint64_t blocks, const struct report_site *whole)
@@ -71,19 +50,16 @@ void parts_add(struct report *report, struct report_site *whole)
 	const struct lw_scan_site *scan = &whole->site->scan;
 	bool is_scanned = model_is_scanned(report->model) && whole->verdict != VERDICT_RUNTIME &&
 			  whole->verdict != VERDICT_HELD;
-	/* who asks a running process for what is lost wants to see all of it called so */
-	bool is_once_only = is_scanned && report->model->scan.flags & LW_SCAN_AT_EXIT &&
-			    is_once(report, whole->site);
 	struct report_sum sum;
 
-	if (is_scanned && whole->verdict != VERDICT_REACHABLE) { /* the trend is known */
+	if (is_scanned && whole->verdict == VERDICT_GROWING) {
 		whole->lost = least(scan->lost_bytes, scan->lost_blocks, whole);
 		whole->indirect = least(scan->indirect_bytes, scan->indirect_blocks, whole);
 	} else if (is_scanned) {
 		sum = least(scan->lost_bytes, scan->lost_blocks, whole);
-		split_off(report, whole, is_once_only ? VERDICT_BOUNDED : VERDICT_LOST, &sum, true);
+		split_off(report, whole, VERDICT_LOST, &sum, true);
 		sum = least(scan->indirect_bytes, scan->indirect_blocks, whole);
-		split_off(report, whole, is_once_only ? VERDICT_BOUNDED : VERDICT_INDIRECT, &sum, false);
+		split_off(report, whole, VERDICT_INDIRECT, &sum, false);
 	}
 	if (whole->blocks)
 		add(report, whole);

@@ -74,7 +74,15 @@ struct report {
 
 /* Fills in what follows `began_ns`; the members before it are the caller's. */
 void report_judge(struct report *report);
+/* The same for one event alone; false: there is no such event, or its names say it is none. */
+bool report_judge_event(struct report *report, size_t index);
 void report_fini(struct report *report);
+
+/* For those who judge one site at a time: tells symbols of the modules (again, when some came). */
+void report_introduce_modules(struct report *report);
+/* Verdict, reason and suppression of one site, with *stack as report_stack() gave it. */
+void report_judge_site(
+	struct report *report, const struct report_stack *stack, struct report_site *judged);
 
 /* The frames of a site, inlined ones expanded, into *stack, which is used again and freed by the
  * caller. */
@@ -96,6 +104,8 @@ size_t report_end_of_reachable(const struct report *report);
 
 /* The text report, colours or not. */
 void report_text(struct report *report, FILE *out, bool has_color);
+/* One wrong release, as the text report shows it, under a line that says whose it is. */
+void report_text_event(struct report *report, size_t index, FILE *out, bool has_color);
 /* The JSON report, one line; false: no memory or `out` failed. */
 bool report_json(struct report *report, FILE *out);
 

@@ -326,21 +326,81 @@ static void write_scan(const struct text_writer *w)
 
 /* ---- wrong releases ---- */
 
-static void write_event_heading(const struct text_writer *w, const struct model_event *event,
+static const char *kind_of(const struct model *model, uint32_t index, const char *unknown)
+{
+	return index == MODEL_NO_SITE || !model->sites[index].kind
+		       ? unknown
+		       : model_kind_name(model->sites[index].kind);
+}
+
+static void write_mismatch(const struct text_writer *w, const struct model_event *event,
 	const char *alloc_kind, const char *free_kind)
 {
+	char bytes[FORMAT_BYTES];
+	bool is_before = !strcmp(free_kind, "delete[]"); /* it looked for a count in front */
+
+	fprintf(w->out, "Mismatch: a block of %s from %s was %sreleased by %s",
+		format_bytes(bytes, event->bytes), alloc_kind,
+		event->flags & LW_EVENT_UNSURE ? "possibly " : "", free_kind);
+	if (event->flags & LW_EVENT_UNSURE)
+		fputs(" (the program has operators of its own, which names might show to be a pair)",
+			w->out);
+	if (event->flags & LW_EVENT_COOKIE && is_before)
+		fprintf(w->out,
+			" (given an address %" PRIu64
+			" bytes before it, where new[] would have put a count)",
+			event->expected);
+	else if (event->flags & LW_EVENT_COOKIE)
+		fprintf(w->out,
+			" (given an address %" PRIu64
+			" bytes into it, behind the count that new[] keeps there)",
+			event->expected);
+}
+
+static void write_alignment(const struct text_writer *w, const struct model_event *event,
+	const char *free_kind)
+{
+	uint32_t align_log2 = event->flags >> LW_EVENT_ALIGN_AT & 63;
+	char bytes[FORMAT_BYTES];
+
+	fprintf(w->out, "Alignment mismatch: %s was told ", free_kind);
+	if (event->expected)
+		fprintf(w->out, "an alignment of %" PRIu64, event->expected);
+	else
+		fputs("no alignment", w->out);
+	fprintf(w->out, " for a block of %s allocated with ", format_bytes(bytes, event->bytes));
+	if (align_log2)
+		fprintf(w->out, "one of %" PRIu64, UINT64_C(1) << align_log2);
+	else
+		fputs("none", w->out);
+}
+
+static void write_double_free(const struct text_writer *w, const struct model_event *event,
+	const char *free_kind)
+{
+	char bytes[FORMAT_BYTES];
+
+	if (event->bytes)
+		fprintf(w->out, "Double free: a block of %s was released again, by %s",
+			format_bytes(bytes, event->bytes), free_kind);
+	else
+		fprintf(w->out, "Double free: a block was released again, by %s", free_kind);
+}
+
+static void write_event_heading(const struct text_writer *w, const struct model_event *event)
+{
+	const struct model *model = w->report->model;
+	const char *alloc_kind = kind_of(model, event->alloc_site, "another family");
+	const char *free_kind = kind_of(model, event->free_site, "a release");
 	char bytes[FORMAT_BYTES], size[FORMAT_BYTES];
 
-	format_bytes(bytes, event->bytes);
 	fprintf(w->out, "\n%s", text_paint(w, TEXT_YELLOW));
 	switch (event->what) {
 	case LW_EVENT_MISMATCH:
-		fprintf(w->out, "Mismatch: a block of %s from %s was released by %s", bytes,
-			alloc_kind, free_kind);
+		write_mismatch(w, event, alloc_kind, free_kind);
 		break;
 	case LW_EVENT_DOUBLE_FREE:
-		fprintf(w->out, "Double free: a block of %s was released again, by %s", bytes,
-			free_kind);
+		write_double_free(w, event, free_kind);
 		break;
 	case LW_EVENT_UNKNOWN_FREE:
 		fprintf(w->out, "Unknown free: %s was given an address that is no block",
@@ -348,13 +408,10 @@ static void write_event_heading(const struct text_writer *w, const struct model_
 		break;
 	case LW_EVENT_SIZE_MISMATCH:
 		fprintf(w->out, "Size mismatch: %s was told %s for a block of %s", free_kind,
-			format_bytes(size, event->expected), bytes);
+			format_bytes(size, event->expected), format_bytes(bytes, event->bytes));
 		break;
 	default:
-		fprintf(w->out,
-			"Alignment mismatch: %s was told an alignment of %" PRIu64
-			" for a block of %s",
-			free_kind, event->expected, bytes);
+		write_alignment(w, event, free_kind);
 	}
 	if (event->count > 1)
 		fprintf(w->out, ", %" PRIu64 " times", event->count);
@@ -379,24 +436,49 @@ static void write_event_stack(struct text_writer *w, const char *what, uint32_t 
 	text_stack(w, site);
 }
 
-static const char *kind_of(const struct model *model, uint32_t index, const char *unknown)
+static void write_event(struct text_writer *w, const struct model_event *event)
 {
-	return index == MODEL_NO_SITE || !model->sites[index].kind
-		       ? unknown
-		       : model_kind_name(model->sites[index].kind);
+	write_event_heading(w, event);
+	write_event_stack(w, "released", event->free_site);
+	write_event_stack(w, "allocated", event->alloc_site);
 }
 
 static void write_events(struct text_writer *w)
 {
 	const struct model *model = w->report->model;
 
-	for (size_t i = 0; i < model->nr_events; i++) {
-		const struct model_event *event = &model->events[i];
+	for (size_t i = 0; i < model->nr_events; i++)
+		if (!model->events[i].is_rejected)
+			write_event(w, &model->events[i]);
+}
 
-		write_event_heading(w, event, kind_of(model, event->alloc_site, "another family"),
-			kind_of(model, event->free_site, "a release"));
-		write_event_stack(w, "released", event->free_site);
-		write_event_stack(w, "allocated", event->alloc_site);
+/* ---- units of work ---- */
+
+static double per_mark(uint64_t first, uint64_t last, uint64_t count)
+{
+	return count > 1 ? (double)(int64_t)(last - first) / (double)(count - 1) : 0;
+}
+
+static void write_marks(const struct text_writer *w)
+{
+	const struct model *model = w->report->model;
+	char name[NAME_BYTES], held[FORMAT_BYTES], blocks[FORMAT_BYTES], times[FORMAT_BYTES];
+
+	if (model->nr_marks)
+		fputs("\nUnits of work:\n", w->out);
+	for (size_t i = 0; i < model->nr_marks; i++) {
+		const struct model_mark *mark = &model->marks[i];
+
+		fprintf(w->out, "  %s: %s, held %s in %s at the last",
+			format_text(name, sizeof(name), mark->name),
+			format_count(times, mark->count, "mark"),
+			format_bytes(held, mark->last.bytes),
+			format_count(blocks, mark->last.blocks, "block"));
+		if (mark->count > 1)
+			fprintf(w->out, "; %+.1f bytes and %+.2f blocks from one to the next",
+				per_mark(mark->first.bytes, mark->last.bytes, mark->count),
+				per_mark(mark->first.blocks, mark->last.blocks, mark->count));
+		fputc('\n', w->out);
 	}
 }
 
@@ -494,10 +576,23 @@ void report_text(struct report *report, FILE *out, bool has_color)
 	if (report->options->runtime)
 		write_runtime(&w);
 	write_events(&w);
+	write_marks(&w);
 	write_suppressed(&w);
 	write_scan(&w);
 	write_totals(&w);
 	write_summary(&w);
 	free(leaks);
+	free(w.stack.frames);
+}
+
+void report_text_event(struct report *report, size_t index, FILE *out, bool has_color)
+{
+	struct text_writer w = {.report = report, .out = out, .has_color = has_color};
+	char name[64];
+
+	fprintf(out, "%sLeakWatch: %s (pid %d): wrong release%s\n", text_paint(&w, TEXT_RED),
+		format_text(name, sizeof(name), program_name(report->model)),
+		report->model->hello.pid, text_paint(&w, TEXT_PLAIN));
+	write_event(&w, &report->model->events[index]);
 	free(w.stack.frames);
 }

@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ipc.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,23 +82,59 @@ static void say_why(int err, pid_t pid, bool is_alive, const char *why, struct s
 	}
 }
 
+/*
+ * A region without a key: where no cleaner can be had it is marked for removal, and goes with its process,
+ * but until then it can be attached by its number, which is found by looking at all.
+ */
+static int attach_unnamed(struct source_region *found, uint64_t start_ticks, const char **why)
+{
+	struct shm_info info;
+	int last = shmctl(0, SHM_INFO, (struct shmid_ds *)(void *)&info);
+
+	for (int slot = 0; slot <= last; slot++) {
+		struct shmid_ds stat;
+		int shmid = shmctl(slot, SHM_STAT, &stat);
+
+		if (shmid < 0 || !(stat.shm_perm.mode & SHM_DEST) ||
+			lw_region_attach_id(shmid, &found->region, &found->bytes, why))
+			continue;
+		found->shmid = shmid;
+		if (found->region->pid == found->place.inner_pid &&
+			!lw_region_is_reused(found->region->start_ticks, start_ticks))
+			return 0;
+		lw_region_detach(found->region);
+	}
+	return -ESRCH;
+}
+
+bool source_attach(pid_t pid, struct source_region *found, struct source_error *error)
+{
+	uint64_t start_ticks = 0;
+	const char *why = "";
+	int32_t ppid;
+	int err;
+
+	found->is_alive = lw_region_proc_stat(pid, &start_ticks, &ppid);
+	if (!place_enter(pid, &found->place, error))
+		return false;
+	err = lw_region_attach(found->place.inner_pid, found->is_alive ? start_ticks : 0, &found->region,
+		&found->bytes, &found->shmid, &why);
+	if (err == -ESRCH && found->is_alive)
+		err = attach_unnamed(found, start_ticks, &why);
+	if (err)
+		say_why(err, pid, found->is_alive, why, error);
+	return !err;
+}
+
 bool source_pid(
 	pid_t pid, lw_emit_sink_fn *sink, void *context, bool *is_gone, struct source_error *error)
 {
-	const struct lw_region_header *region;
-	uint64_t start_ticks = 0, bytes;
-	const char *why = "";
-	int32_t ppid;
-	bool is_alive = lw_region_proc_stat(pid, &start_ticks, &ppid);
-	int shmid, err;
+	struct source_region found;
 
-	err = lw_region_attach(pid, is_alive ? start_ticks : 0, &region, &bytes, &shmid, &why);
-	if (err) {
-		say_why(err, pid, is_alive, why, error);
+	if (!source_attach(pid, &found, error))
 		return false;
-	}
-	*is_gone = !is_alive;
-	return dump(region, bytes, sink, context, error);
+	*is_gone = !found.is_alive;
+	return dump(found.region, found.bytes, sink, context, error);
 }
 
 bool source_shmid(int shmid, lw_emit_sink_fn *sink, void *context, struct source_error *error)

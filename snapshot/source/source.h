@@ -12,10 +12,18 @@
 #include <sys/types.h>
 
 #include "preload/share/emit.h"
+#include "snapshot/source/place.h"
 
-struct source_error {
-	char text[512];
+
+/* A region that was found and mapped read-only; its header has passed the check. */
+struct source_region {
+	const struct lw_region_header *region; /* lw_region_detach() when done */
+	uint64_t bytes;
+	int shmid;
+	bool is_alive; /* its process */
+	struct place place;
 };
+bool source_attach(pid_t pid, struct source_region *found, struct source_error *error);
 
 /* The region of a watched process; *is_gone: it has ended, and this is what it left behind. */
 bool source_pid(

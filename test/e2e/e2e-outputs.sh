@@ -61,8 +61,11 @@ prints done
 says 'victim-leak\+0x[0-9a-f]+\)'
 says '^30 byte\(s\) in 3 block\(s\) by malloc not freed:$'
 says '^SUMMARY: LeakWatch: '
+# without names libc's own memory cannot be told from a leak: no reason to fail a program
+"$victims/victim-leak" 3 10 >/dev/null
+own=$?
 run programs=/nonexistent:exitcode=9 "$victims/victim-leak" 3 10
-exits 9
+exits "$own"
 
 # a suppression file, and one that is garbage
 printf 'leak:lose\n' >quiet

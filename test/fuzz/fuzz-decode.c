@@ -2,7 +2,7 @@
 /*
  * fuzz-decode.c - any bytes as a stream of records: decoded, finished, judged, thrown away. For libFuzzer.
  *
- *	meson setup build-fuzz -Db_lundef=false && ninja -C build-fuzz test/fuzz/fuzz-decode
+ *	CC=clang meson setup build-fuzz -Db_lundef=false && ninja -C build-fuzz
  *	build-fuzz/test/fuzz/fuzz-decode -max_len=65536 CORPUS      (CC=clang)
  *
  * Files written by leakwatch-snapshot --save are a good corpus. Each record is copied to memory of

@@ -25,6 +25,7 @@ has_all() {
 	echo "$(find json -name '*.json' | wc -l) of $(find tallies -type f | wc -l) reports"
 	[ "$(find json -name '*.json' | wc -l)" -ge "$(find tallies -type f | wc -l)" ]
 }
+ok 'most got as far as counting' test "$(find tallies -type f | wc -l)" -gt $((number / 2))
 ok "$number kills, each reported" within $((5 + number / 10)) has_all
 ok 'the totals are those of the programs' python3 "$LW_SOURCE/test/stress/kills.py" json tallies
 nothing_left

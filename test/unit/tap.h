@@ -15,6 +15,12 @@
 
 static int tap_nr_run, tap_nr_failed;
 
+/* Lines leave at once: a forked child would otherwise write again what its parent had still to say. */
+__attribute__((constructor)) static void tap_start(void)
+{
+	(void)setvbuf(stdout, NULL, _IOLBF, 0);
+}
+
 /* The name may hold printf conversions. */
 #define ok(good, ...) tap_ok((good), __FILE__, __LINE__, __VA_ARGS__)
 

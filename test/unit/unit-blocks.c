@@ -69,7 +69,7 @@ static struct lw_block any_block(bool may_be_big)
 {
 	return (struct lw_block){
 		.site = (uint32_t)any(LW_MAX_BLOCK_SITES),
-		.birth = (uint32_t)any(1 << LW_BLOCK_BIRTH_BITS),
+		.birth = (uint32_t)any(LW_BLOCK_LAST_BIRTH + 1),
 		.bytes = any_bytes(may_be_big),
 		.family = (enum lw_family)any(3),
 	};
@@ -287,8 +287,69 @@ static void test_birth(void)
 	ok(lw_block_birth(UINT64_MAX) < 1 << LW_BLOCK_BIRTH_BITS, "any time fits");
 }
 
+/* ---- blocks that were removed ---- */
+
+static void put(uintptr_t address, uint64_t bytes)
+{
+	struct lw_block block = { .site = 7, .birth = 3, .bytes = bytes, .family = LW_FAMILY_NEW }, stale;
+	bool is_stale;
+
+	if (!lw_blocks_insert(address, &block, &is_stale, &stale) || is_stale)
+		abort();
+}
+
+static void take(uintptr_t address)
+{
+	struct lw_block block;
+
+	if (!lw_blocks_remove(address, &block))
+		abort();
+}
+
+static void test_removed(uint32_t shift)
+{
+	const uintptr_t at = UINT64_C(0x600000000000), last = at + (UINT64_C(1) << LW_LEAF_BITS);
+	struct lw_block block;
+
+	ok(lw_blocks_init(shift), "tables with granules of %u bytes", 1u << shift);
+	ok(!lw_blocks_find_removed(at, &block), "what never was is not known as removed");
+	put(at, 24);
+	ok(!lw_blocks_find_removed(at, &block), "nor what is there");
+	take(at);
+	ok(lw_blocks_find_removed(at, &block) && block.site == 7 && block.bytes == 24 &&
+			block.family == LW_FAMILY_NEW, "what was removed is, with site, size and family");
+	ok(!lw_blocks_find_removed(at + 16, &block) && !lw_blocks_find_removed(at + 8, &block),
+			"at its own address only");
+	ok(!lw_blocks_find(at, &block) && !lw_blocks_remove(at, &block), "and is no block");
+	put(at + 64, 1 << 20);
+	ok(!lw_blocks_find_removed(at + 64 + ((uintptr_t)1 << shift), &block), "the size of a big block is none");
+	take(at + 64);
+	ok(lw_blocks_find_removed(at + 64, &block) && block.bytes == 0, "of a big one the size is forgotten");
+	ok(!lw_blocks_find_removed(at + 64 + ((uintptr_t)1 << shift), &block), "and leaves nothing behind");
+	put(at + 512, 24);
+	take(at + 512);
+	put(at + 256, 1000);
+	ok(!lw_blocks_find_removed(at + 512, &block), "where another block reaches over it it is not known");
+	take(at + 256);
+	ok(lw_blocks_find_removed(at + 512, &block), "and is again when that is gone");
+	lw_blocks_forget(at + 512);
+	ok(!lw_blocks_find_removed(at + 512, &block), "forgotten is forgotten");
+	put(last - 4096, 1 << 20);
+	put(last + 4096, 24);
+	take(last - 4096);
+	take(last + 4096);
+	put(last - 8192, 1 << 20);
+	ok(!lw_blocks_find_removed(last + 4096, &block), "a block of the leaf before may reach over it");
+	put(last, 8);
+	take(last);
+	put(last, 8);
+	ok(lw_blocks_find(last, &block), "the first word of a leaf is put and taken like others");
+}
+
 int main(void)
 {
+	test_removed(4);
+	test_removed(5);
 	test_random(5);
 	test_random(4);
 	test_edges(5);

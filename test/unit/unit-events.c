@@ -14,12 +14,21 @@ enum { NR_THREADS = 6, NR_DISTINCT = 50, NR_ROUNDS = 400 };
 
 static uint32_t nr_first[NR_DISTINCT];
 
+/* True: it is new. */
+static bool add(enum lw_event_what what, uint32_t alloc_site, uint32_t free_site, uint64_t bytes, uint64_t expected)
+{
+	struct lw_event event = { .what = what, .alloc_site = alloc_site, .free_site = free_site, .bytes = bytes,
+		.expected = expected };
+
+	return lw_events_add(&event) >= 0;
+}
+
 static void *add_many(void *unused)
 {
 	for (uint32_t i = 0; i < NR_DISTINCT * NR_ROUNDS; i++) {
 		uint32_t which = i * 7 % NR_DISTINCT;
 
-		if (lw_events_add(LW_EVENT_MISMATCH, which, which + 1, 64 + which, 0))
+		if (add(LW_EVENT_MISMATCH, which, which + 1, 64 + which, 0))
 			lw_add(&nr_first[which], 1);
 	}
 	return unused;
@@ -51,9 +60,9 @@ static void test_distinct(void)
 {
 	uint32_t before = lw_box->nr_events;
 
-	ok(lw_events_add(LW_EVENT_SIZE_MISMATCH, 0, 1, 8, 9), "another kind between the same sites is another event");
+	ok(add(LW_EVENT_SIZE_MISMATCH, 0, 1, 8, 9), "another kind between the same sites is another event");
 	is_u64(lw_box_event(before)->expected, 9, "with what was expected");
-	ok(!lw_events_add(LW_EVENT_SIZE_MISMATCH, 0, 1, 16, 10) && lw_box_event(before)->bytes == 8,
+	ok(!add(LW_EVENT_SIZE_MISMATCH, 0, 1, 16, 10) && lw_box_event(before)->bytes == 8,
 			"the first one's numbers stay");
 }
 
@@ -62,11 +71,11 @@ static void test_full(void)
 	uint32_t nr_more = 0, count;
 
 	for (uint32_t i = 0; i < LW_MAX_EVENTS + 5; i++)
-		nr_more += lw_events_add(LW_EVENT_DOUBLE_FREE, i, i, 0, 0);
+		nr_more += add(LW_EVENT_DOUBLE_FREE, i, i, 0, 0);
 	is_u64(lw_box->nr_events, LW_MAX_EVENTS, "as many as there is room for");
 	is_u64(lw_box->dropped[LW_DROP_EVENTS], LW_MAX_EVENTS + 5 - nr_more, "the others are counted as dropped");
 	count = (uint32_t)lw_box_event(0)->count;
-	(void)lw_events_add(LW_EVENT_MISMATCH, lw_box_event(0)->alloc_site, lw_box_event(0)->free_site, 1, 0);
+	(void)add(LW_EVENT_MISMATCH, lw_box_event(0)->alloc_site, lw_box_event(0)->free_site, 1, 0);
 	is_u64(lw_box_event(0)->count, count + 1, "known ones are counted as ever");
 }
 

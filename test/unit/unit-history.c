@@ -117,7 +117,7 @@ static void make_sites(uint32_t nr)
 
 	for (uint32_t i = 0; i < nr; i++) {
 		stack.pcs[0] = UINT64_C(0x100000000) + i;
-		(void)lw_sites_intern(&stack, LW_KIND_MALLOC, 0);
+		(void)lw_sites_intern(&stack, lw_site_key(LW_KIND_MALLOC, 0, 0));
 	}
 }
 
@@ -211,7 +211,7 @@ static void test_child(void)
 {
 	uint32_t nr_kept = 0;
 	int status = -1;
-	pid_t child = fork();
+	pid_t child = (fflush(stdout), fork()); /* ThreadSanitizer flushes at _exit too */
 
 	if (!child) {
 		(void)allocate();

@@ -40,6 +40,9 @@ struct entry {
 };
 
 extern __typeof__(lw_track_alloc) __real_lw_track_alloc, __wrap_lw_track_alloc;
+extern __typeof__(lw_track_alloc_aligned) __real_lw_track_alloc_aligned, __wrap_lw_track_alloc_aligned;
+extern __typeof__(lw_track_free_sized) __real_lw_track_free_sized, __wrap_lw_track_free_sized;
+extern __typeof__(lw_track_free_aligned) __real_lw_track_free_aligned, __wrap_lw_track_free_aligned;
 extern __typeof__(lw_track_free) __real_lw_track_free, __wrap_lw_track_free;
 extern __typeof__(lw_track_detach) __real_lw_track_detach, __wrap_lw_track_detach;
 extern __typeof__(lw_track_reattach) __real_lw_track_reattach, __wrap_lw_track_reattach;
@@ -155,17 +158,17 @@ static void check_site(const struct lw_block *block, enum lw_kind kind, const st
 
 	if (block->site >= lw_box->nr_sites || site->kind != kind || lw_sites_pcs(block->site)[0] != frame->pc)
 		differ("site %u is not of this call, from %#lx", block->site, frame->pc);
-	if (block->family != lw_family_of(kind) || block->is_inherited)
+	if (block->is_inherited || (block->family != lw_family_of(kind) &&
+			(block->family != LW_FAMILY_NEW_ALIGNED || !site->align_log2)))
 		differ("block of kind %u has family %u", kind, block->family);
 }
 
-void __wrap_lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+static void after_alloc(bool was_open, const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+		LW_NO_LOCK_CHECK
 {
 	struct entry entry = { .address = (uintptr_t)ptr, .bytes = bytes };
 	struct lw_block block;
-	bool was_open = is_open();
 
-	__real_lw_track_alloc(ptr, bytes, kind, frame);
 	if (!begin(was_open))
 		return;
 	if (find(entry.address)->address) { /* its release was made inside our code, and not seen */
@@ -186,13 +189,29 @@ void __wrap_lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, con
 	lw_lock_release(&lock);
 }
 
-void __wrap_lw_track_free(const void *ptr, enum lw_kind release, const struct lw_frame *frame)
+void __wrap_lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
 {
 	bool was_open = is_open();
+
+	__real_lw_track_alloc(ptr, bytes, kind, frame);
+	after_alloc(was_open, ptr, bytes, kind, frame);
+}
+
+void __wrap_lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw_kind kind,
+		const struct lw_frame *frame)
+{
+	bool was_open = is_open();
+
+	__real_lw_track_alloc_aligned(ptr, bytes, align, kind, frame);
+	after_alloc(was_open, ptr, bytes, kind, frame);
+}
+
+/* The address is still ours: the real release comes after this. */
+static void after_free(bool was_open, const void *ptr) LW_NO_LOCK_CHECK
+{
 	struct entry *entry;
 
-	__real_lw_track_free(ptr, release, frame);
-	if (!begin(was_open)) /* the address is still ours: the real release comes after this */
+	if (!begin(was_open))
 		return;
 	entry = find((uintptr_t)ptr);
 	if (entry->address) {
@@ -200,6 +219,31 @@ void __wrap_lw_track_free(const void *ptr, enum lw_kind release, const struct lw
 		take(entry);
 	}
 	lw_lock_release(&lock);
+}
+
+void __wrap_lw_track_free(const void *ptr, enum lw_kind release, const struct lw_frame *frame)
+{
+	bool was_open = is_open();
+
+	__real_lw_track_free(ptr, release, frame);
+	after_free(was_open, ptr);
+}
+
+void __wrap_lw_track_free_sized(const void *ptr, enum lw_kind release, size_t bytes, const struct lw_frame *frame)
+{
+	bool was_open = is_open();
+
+	__real_lw_track_free_sized(ptr, release, bytes, frame);
+	after_free(was_open, ptr);
+}
+
+void __wrap_lw_track_free_aligned(const void *ptr, enum lw_kind release, size_t align, const size_t *bytes,
+		const struct lw_frame *frame)
+{
+	bool was_open = is_open();
+
+	__real_lw_track_free_aligned(ptr, release, align, bytes, frame);
+	after_free(was_open, ptr);
 }
 
 bool __wrap_lw_track_detach(const void *ptr, const struct lw_frame *frame, struct lw_block *block)

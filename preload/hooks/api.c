@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * api.c - what leakwatch.h finds in the library: one object with the functions it may call.
+ *
+ * One exported name, looked up once by the loader, instead of a dozen weak functions; its first
+ * member tells an older or newer header how much is there. Nothing here may be called by us.
+ */
+#define LEAKWATCH_CALLS
+#include "preload/leakwatch.h"
+
+#include "preload/base/sys_x86_64.h"
+#include "preload/live/tell.h"
+#include "preload/record/asked.h"
+#include "preload/record/marks.h"
+#include "preload/record/track.h"
+
+_Static_assert((int)LEAKWATCH_AT_DELETE == (int)LW_HINT_DELETE && (int)LEAKWATCH_AT_COPY == (int)LW_HINT_COPY &&
+		LEAKWATCH_SCOPED == (int)LW_PENDING_SCOPED, "the header's numbers are hint.h's");
+
+static unsigned push(const char *file, unsigned line, int what)
+{
+	struct lw_frame frame;
+
+	LW_CALLER(frame.pc, frame.sp, frame.fp);
+	return lw_asked_announce(frame.pc, frame.sp, file, line, (uint32_t)what);
+}
+
+static void pop(unsigned number)
+{
+	lw_asked_take_back(number);
+}
+
+static int enabled(void)
+{
+	return lw_track_is_on();
+}
+
+static unsigned long checkpoint(void)
+{
+	return lw_asked_checkpoint();
+}
+
+static size_t unfreed_since(unsigned long moment, size_t *blocks)
+{
+	uint64_t nr_blocks, bytes = lw_asked_unfreed_since((uint32_t)moment, &nr_blocks);
+
+	if (blocks)
+		*blocks = nr_blocks;
+	return bytes;
+}
+
+static void ignore(const void *ptr)
+{
+	lw_asked_ignore(ptr);
+}
+
+static void pause_here(void)
+{
+	lw_asked_pause(true);
+}
+
+static void resume_here(void)
+{
+	lw_asked_pause(false);
+}
+
+static void report_now(void)
+{
+	lw_tell_all();
+}
+
+static void mark(const char *name)
+{
+	if (name)
+		lw_marks_pass(name);
+}
+
+LW_EXPORT extern const struct leakwatch_calls leakwatch_calls_1;
+const struct leakwatch_calls leakwatch_calls_1 = {
+	.bytes = sizeof(struct leakwatch_calls),
+	.push = push,
+	.pop = pop,
+	.enabled = enabled,
+	.checkpoint = checkpoint,
+	.unfreed_since = unfreed_since,
+	.ignore = ignore,
+	.pause = pause_here,
+	.resume = resume_here,
+	.report_now = report_now,
+	.mark = mark,
+};

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * leakwatch.h - for programs that want LeakWatch to know file and line, or to talk to it.
+ *
+ * Opt-in, file by file: include this after the other headers and compile with -DLEAKWATCH. Without
+ * that nothing is changed and nothing costs anything: the functions below are empty. With it the C
+ * functions tell their file and line; C++ code says LEAKWATCH_NEW and LEAKWATCH_DELETE, or maps the
+ * keywords to them (leakwatch_on.h, leakwatch_off.h). Nothing has to be linked: what is called here
+ * is found in libleakwatch.so if that is loaded, and left out if not. See leakwatch.h(3).
+ *
+ * C99 to C23, C++98 to C++23, gcc and clang.
+ */
+#ifndef LEAKWATCH_H
+#define LEAKWATCH_H
+
+/* first, so that no macro below meets the declaration of what it stands for */
+#ifdef __cplusplus
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#endif
+#include <malloc.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * What a program may define for LeakWatch to find (in the program itself: link with
+ * -Wl,--export-dynamic-symbol=NAME): settings as in LEAKWATCH_OPTIONS, lines leak:PATTERN.
+ */
+const char *leakwatch_default_options(void);
+const char *leakwatch_default_suppressions(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#if defined(LEAKWATCH) || defined(LEAKWATCH_CALLS)
+
+/* What the library offers, as one object; `bytes` tells how much of it is there. */
+struct leakwatch_calls {
+	size_t bytes;
+	unsigned (*push)(const char *file, unsigned line, int what);
+	void (*pop)(unsigned number);
+	int (*enabled)(void);
+	unsigned long (*checkpoint)(void);
+	size_t (*unfreed_since)(unsigned long checkpoint, size_t *blocks);
+	void (*ignore)(const void *ptr);
+	void (*pause)(void);
+	void (*resume)(void);
+	void (*report_now)(void);
+	void (*mark)(const char *name);
+};
+
+/* What a site announces; with LEAKWATCH_SCOPED it is taken back when the expression is over. */
+enum {
+	LEAKWATCH_AT_ALLOC,
+	LEAKWATCH_AT_COPY,
+	LEAKWATCH_AT_FREE,
+	LEAKWATCH_AT_NEW,
+	LEAKWATCH_AT_DELETE,
+	LEAKWATCH_SCOPED = 16
+};
+
+#endif
+
+#ifdef LEAKWATCH
+
+#define LEAKWATCH_INLINE_ static __inline__ __attribute__((always_inline, unused))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+extern const struct leakwatch_calls leakwatch_calls_1 __attribute__((weak));
+#if !defined(__PIC__) && !defined(__PIE__)
+/* with addresses fixed at link time a weak name that is not there stays 0 for ever: ask at run time */
+extern void *leakwatch_dlsym_(void *handle, const char *name) __asm__("dlsym") __attribute__((weak));
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#if !defined(__PIC__) && !defined(__PIE__)
+static const struct leakwatch_calls *leakwatch_found_ __attribute__((unused));
+__attribute__((constructor(101), unused)) static void leakwatch_find_(void)
+{
+	if (leakwatch_dlsym_)
+		leakwatch_found_ =
+			(const struct leakwatch_calls *)leakwatch_dlsym_(0, "leakwatch_calls_1");
+}
+LEAKWATCH_INLINE_ const struct leakwatch_calls *leakwatch_calls_(void)
+{
+	return leakwatch_found_;
+}
+#else
+LEAKWATCH_INLINE_ const struct leakwatch_calls *leakwatch_calls_(void)
+{
+	return &leakwatch_calls_1;
+}
+#endif
+
+LEAKWATCH_INLINE_ unsigned leakwatch_push_(const char *file, unsigned line, int what)
+{
+	const struct leakwatch_calls *calls = leakwatch_calls_();
+
+	return calls ? calls->push(file, line, what) : 0;
+}
+
+/* Is the program running under LeakWatch? */
+LEAKWATCH_INLINE_ int leakwatch_enabled(void)
+{
+	const struct leakwatch_calls *calls = leakwatch_calls_();
+
+	return calls ? calls->enabled() : 0;
+}
+
+/* This moment, for leakwatch_unfreed_since(). */
+LEAKWATCH_INLINE_ unsigned long leakwatch_checkpoint(void)
+{
+	const struct leakwatch_calls *calls = leakwatch_calls_();
+
+	return calls ? calls->checkpoint() : 0;
+}
+
+/* Bytes that were allocated after it, in any thread, and are not freed; blocks may be NULL. */
+LEAKWATCH_INLINE_ size_t leakwatch_unfreed_since(unsigned long checkpoint, size_t *blocks)
+{
+	const struct leakwatch_calls *calls = leakwatch_calls_();
+
+	if (calls)
+		return calls->unfreed_since(checkpoint, blocks);
+	if (blocks)
+		*blocks = 0;
+	return 0;
+}
+
+/* This block is meant to stay: it is no leak. It may still be freed. */
+LEAKWATCH_INLINE_ void leakwatch_ignore(const void *ptr)
+{
+	const struct leakwatch_calls *calls = leakwatch_calls_();
+
+	if (calls)
+		calls->ignore(ptr);
+}
+
+/* What this thread allocates until the matching leakwatch_resume() is not recorded. */
+LEAKWATCH_INLINE_ void leakwatch_pause(void)
+{
+	const struct leakwatch_calls *calls = leakwatch_calls_();
+
+	if (calls)
+		calls->pause();
+}
+
+LEAKWATCH_INLINE_ void leakwatch_resume(void)
+{
+	const struct leakwatch_calls *calls = leakwatch_calls_();
+
+	if (calls)
+		calls->resume();
+}
+
+/* A report as at the end, of what is held now. */
+LEAKWATCH_INLINE_ void leakwatch_report_now(void)
+{
+	const struct leakwatch_calls *calls = leakwatch_calls_();
+
+	if (calls)
+		calls->report_now();
+}
+
+/* One unit of work of this name is done: reports say what is held more from one to the next. */
+LEAKWATCH_INLINE_ void leakwatch_mark(const char *name)
+{
+	const struct leakwatch_calls *calls = leakwatch_calls_();
+
+	if (calls)
+		calls->mark(name);
+}
+
+#ifdef __cplusplus
+
+#if __cplusplus >= 202002L
+#define LEAKWATCH_CONSTEXPR_ constexpr __attribute__((always_inline))
+#define LEAKWATCH_AT_COMPILE_TIME_ __builtin_is_constant_evaluated()
+#else
+#define LEAKWATCH_CONSTEXPR_ inline __attribute__((always_inline))
+#define LEAKWATCH_AT_COMPILE_TIME_ false
+#endif
+
+/* A site that is pending until the full expression in which it stands is over, however it ends. */
+class leakwatch_at {
+	unsigned number_;
+
+public:
+	LEAKWATCH_CONSTEXPR_ leakwatch_at(const char *file, unsigned line, int what)
+		: number_(LEAKWATCH_AT_COMPILE_TIME_ ? 0 : leakwatch_push_(file, line, what | LEAKWATCH_SCOPED))
+	{
+	}
+	LEAKWATCH_CONSTEXPR_ ~leakwatch_at()
+	{
+		if (number_)
+			leakwatch_calls_()->pop(number_);
+	}
+	LEAKWATCH_CONSTEXPR_ operator bool() const
+	{
+		return false;
+	}
+};
+
+/* `*new T` with the keyword mapped */
+class leakwatch_object_at {
+};
+
+/* Evaluated from left to right by every compiler that C++17 binds, by clang, and by gcc since 7. */
+template <class T> LEAKWATCH_CONSTEXPR_ T *operator->*(const leakwatch_at &, T *made)
+{
+	return made;
+}
+LEAKWATCH_CONSTEXPR_ const leakwatch_at &operator->*(const leakwatch_at &, const leakwatch_at &inner)
+{
+	return inner;
+}
+LEAKWATCH_CONSTEXPR_ leakwatch_object_at operator*(const leakwatch_at &)
+{
+	return leakwatch_object_at();
+}
+template <class T> LEAKWATCH_CONSTEXPR_ T &operator->*(const leakwatch_object_at &, T *made)
+{
+	return *made;
+}
+
+/* in parentheses, so that ::new and ::delete are errors rather than the class's own operators */
+#define LEAKWATCH_NEW_ (leakwatch_at(__FILE__, __LINE__, LEAKWATCH_AT_NEW))->*new
+#define LEAKWATCH_DELETE_ (leakwatch_at(__FILE__, __LINE__, LEAKWATCH_AT_DELETE)) ? (void)0 : delete
+#define LEAKWATCH_NEW (leakwatch_at(__FILE__, __LINE__, LEAKWATCH_AT_NEW))->*new
+#define LEAKWATCH_DELETE (leakwatch_at(__FILE__, __LINE__, LEAKWATCH_AT_DELETE)) ? (void)0 : delete
+#define LEAKWATCH_SITE_(what) ((void)leakwatch_at(__FILE__, __LINE__, what))
+#else
+#define LEAKWATCH_SITE_(what) ((void)leakwatch_push_(__FILE__, __LINE__, what))
+#endif
+
+/*
+ * The name stays, and the site hides in an argument: a member, a pointer or (malloc)(n) of the same
+ * name means what it meant. It stands where a null pointer constant is least likely.
+ */
+#undef malloc
+#undef calloc
+#undef realloc
+#undef reallocarray
+#undef free
+#undef strdup
+#undef strndup
+#undef aligned_alloc
+#undef posix_memalign
+#define malloc(bytes) malloc((LEAKWATCH_SITE_(LEAKWATCH_AT_ALLOC), (bytes)))
+#define calloc(nr, bytes) calloc((nr), (LEAKWATCH_SITE_(LEAKWATCH_AT_ALLOC), (bytes)))
+#define realloc(ptr, bytes) realloc((ptr), (LEAKWATCH_SITE_(LEAKWATCH_AT_ALLOC), (bytes)))
+#define reallocarray(ptr, nr, bytes)                                                               \
+	reallocarray((ptr), (nr), (LEAKWATCH_SITE_(LEAKWATCH_AT_ALLOC), (bytes)))
+#define free(ptr) free((LEAKWATCH_SITE_(LEAKWATCH_AT_FREE), (ptr)))
+#define strdup(text) strdup((LEAKWATCH_SITE_(LEAKWATCH_AT_COPY), (text)))
+#define strndup(text, bytes) strndup((text), (LEAKWATCH_SITE_(LEAKWATCH_AT_COPY), (bytes)))
+#define aligned_alloc(align, bytes)                                                                \
+	aligned_alloc((align), (LEAKWATCH_SITE_(LEAKWATCH_AT_ALLOC), (bytes)))
+#define posix_memalign(out, align, bytes)                                                          \
+	posix_memalign((out), (align), (LEAKWATCH_SITE_(LEAKWATCH_AT_ALLOC), (bytes)))
+
+#else /* !LEAKWATCH */
+
+#define LEAKWATCH_NEW_ new
+#define LEAKWATCH_DELETE_ delete
+#define LEAKWATCH_NEW new
+#define LEAKWATCH_DELETE delete
+#define LEAKWATCH_NONE_ static __inline__ __attribute__((always_inline, unused))
+
+LEAKWATCH_NONE_ int leakwatch_enabled(void)
+{
+	return 0;
+}
+LEAKWATCH_NONE_ unsigned long leakwatch_checkpoint(void)
+{
+	return 0;
+}
+LEAKWATCH_NONE_ size_t leakwatch_unfreed_since(unsigned long checkpoint, size_t *blocks)
+{
+	(void)checkpoint;
+	if (blocks)
+		*blocks = 0;
+	return 0;
+}
+LEAKWATCH_NONE_ void leakwatch_ignore(const void *ptr)
+{
+	(void)ptr;
+}
+LEAKWATCH_NONE_ void leakwatch_pause(void)
+{
+}
+LEAKWATCH_NONE_ void leakwatch_resume(void)
+{
+}
+LEAKWATCH_NONE_ void leakwatch_report_now(void)
+{
+}
+LEAKWATCH_NONE_ void leakwatch_mark(const char *name)
+{
+	(void)name;
+}
+
+#undef LEAKWATCH_NONE_
+#endif /* LEAKWATCH */
+
+#endif /* LEAKWATCH_H */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* capture.c - from the caller of a hook to a site; see capture.h. */
+#include "preload/record/capture.h"
+
+#include "preload/base/hot.h"
+#include "preload/record/sites.h"
+#include "preload/record/threads.h"
+#include "preload/share/box.h"
+#include "preload/unwind/memo.h"
+#include "preload/unwind/stack.h"
+
+LW_COLD uint32_t lw_capture(struct lw_thread *thread, const struct lw_frame *frame, uint32_t key,
+		bool is_common)
+{
+	struct lw_stack *stack = &thread->scratch->stack;
+	uint32_t generation = lw_load_acquire(&lw_hot.generation), site;
+
+	lw_stack_refresh(thread);
+	lw_unwind_walk(thread, frame, lw_hot.depth, stack);
+	site = lw_sites_intern(stack, key);
+	lw_bump(&lw_box->nr_captures, 1); /* of several threads: about */
+	if (stack->is_slow)
+		lw_bump(&lw_box->nr_slow_captures, 1);
+	if (site && is_common && !lw_load(&lw_hot.unloading))
+		lw_memo_keep(thread->memos, frame, stack, lw_sites_pcs(site), site, key, generation);
+	return site;
+}

@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The screen of leakwatch-snapshot in a real terminal: what it shows, its keys, resizing, the end of
+# what it watches; and a watch saved in a file, and viewers that come and go a hundred times.
+# usage: e2e-viewer.sh [BUILD_DIR]
+# shellcheck source=test/e2e/cleaner-lib.sh
+. "$(dirname "$0")/cleaner-lib.sh"
+snapshot=$build/snapshot/leakwatch-snapshot
+victim=$victims/victim-live
+export LC_ALL=C.UTF-8 TERM=xterm
+
+screen() { tmux -L "lw$$" "$@"; }
+show() { screen capture-pane -p; }
+shows() { # PATTERN: within 5 seconds
+	local tries=100
+	until show | grep -qE -- "$1"; do
+		[ $((tries -= 1)) -gt 0 ] || { show; return 1; }
+		sleep 0.05
+	done
+}
+press() { screen send-keys "$@"; }
+open_screen() { # COMMAND; the terminal's server must not hold the program's input open
+	screen -f /dev/null new-session -d -x 80 -y 24 "$@" 9>&- 2>&1
+}
+is_closed() { ! screen list-sessions; }
+close_screen() {
+	press q
+	within 5 is_closed 2>/dev/null
+}
+trap 'screen kill-server 2>/dev/null; cd /; rm -rf "$work"' EXIT
+
+if ! command -v tmux >/dev/null; then
+	skip 'the screen' 'no tmux'
+	done_testing
+fi
+
+# ---- the screen ----
+
+OPTIONS=report=never start "$victim" grow
+open_screen "$snapshot $pid"
+ok 'the process and its state' shows "leakwatch $pid victim-live +up .*\[live\]"
+ok 'totals' shows 'held .* in [0-9]+ .*/s +peak .* rss .* sites'
+ok 'the columns, sorted by what is held' shows '>HELD +BLKS +% +TICK +SINCE +SLP/s TREND +OLD VERDICT +WHERE'
+ok 'a site with change, trend, age, verdict, function' shows '\+[0-9.]+K? +\+[0-9.]+K .*[▁▂▃▄▅▆▇█]+ +[0-9]+s [a-z]+ +grow_here'
+not_wider() { [ "$(show | wc -L)" -le 80 ]; }
+ok 'in 80 columns' not_wider
+ok 'the one that grows comes to the top' shows '^1/2 by held'
+press s
+ok 's: the next sort' shows '>BLKS'
+press S S
+ok 'S: back' shows '>OLD'
+press Enter
+ok 'enter: the whole stack' shows '^#1 main .*victim-live.c:[0-9]+'
+press Escape
+press '/'
+press grow
+ok '/: typed below' shows 'show only: grow_'
+press Enter
+ok 'one site is left' shows '^1/1 by .* only grow'
+press '/' Escape
+ok 'esc takes the filter away' shows '^[0-9]+/[2-9] by'
+press p
+ok 'p: paused' shows 'PAUSED'
+first=$(show)
+sleep 1
+ok 'nothing moves' [ "$first" = "$(show)" ]
+press p
+moved() { [ "$(show | sed -n 2p)" != "$(sed -n 2p <<<"$first")" ]; }
+ok 'p: it goes on' within 5 moved
+press r
+ok 'r: since now' shows 'since [01]s ago'
+press b
+ok 'b: exact numbers' shows ' [0-9]{5,} '
+press b '?'
+ok '?: help' shows 'sort by the next'
+press '?' w
+ok 'w: saved' shows 'saved in leakwatch-'
+saved=$(ls leakwatch-*.lw)
+"$snapshot" --once "$saved" >report
+ok 'and what was saved is a report' grep -q grow_here report
+press +
+ok '+: faster' shows 'every 0.5 s'
+screen resize-window -x 132 -y 40
+ok 'resized: wider' shows 'grow_here victim-live.c:[0-9]+$'
+screen resize-window -x 50 -y 8
+ok 'resized: small' shows '>OLD'
+screen resize-window -x 80 -y 24
+kill -STOP "$pid"
+ok 'the process is stopped' shows '(live, stopped|region: the process is stopped)'
+kill -CONT "$pid"
+let_go
+reap
+ok 'it ended: how, and its last state' shows '\[exited\]'
+ok 'is still there' shows 'peak'
+ok 'q' close_screen
+nothing_left
+
+# ---- a terminal that knows nothing ----
+
+OPTIONS=report=never start "$victim" grow
+open_screen "env TERM=vt100 LC_ALL=C $snapshot $pid"
+ok 'no UTF-8: the trend in ASCII' shows '[_.,=+*#-]{3,} +[0-9]+s [a-z]+ +grow_here'
+press q
+env TERM=dumb "$snapshot" "$pid" </dev/null >plain
+ok 'no terminal: one report' grep -q 'grow_here' plain
+
+# ---- a watch in a file ----
+
+timeout 20 "$snapshot" --interval=0.2 --count=5 --save=watch.lw "$pid" >columns
+"$snapshot" --columns watch.lw >again
+blocks() { grep -c '^leakwatch ' "$1"; }
+ok 'a saved watch has its ticks' [ "$(blocks again)" -eq 5 ]
+ok 'with the same sums' [ "$(grep '^held' columns | cut -d' ' -f2-6)" = "$(grep '^held' again | cut -d' ' -f2-6)" ]
+"$snapshot" --once watch.lw >report
+ok 'and is a report, too' grep -q grow_here report
+open_screen "$snapshot watch.lw"
+ok 'and a screen' shows '\[saved in watch.lw\]'
+ok 'with its trend' shows '[▂▃▄▅▆▇█]+.*grow_here'
+close_screen
+head -c 3000 watch.lw >cut.lw
+"$snapshot" --columns cut.lw >cut 2>&1
+status=$?
+ok 'a file cut short does no harm' [ $status -lt 128 ]
+python3 -c '
+import random, subprocess, sys
+data = open("watch.lw", "rb").read()
+random.seed(1)
+for i in range(40):
+    bad = bytearray(data)
+    for _ in range(20):
+        bad[random.randrange(len(bad))] ^= 1 << random.randrange(8)
+    open("bad.lw", "wb").write(bad)
+    for way in (["--columns"], ["--once"], ["--columns", "--json"]):
+        done = subprocess.run([sys.argv[1], *way, "bad.lw"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=20)
+        assert 0 <= done.returncode < 128, (i, way, done.returncode)
+' "$snapshot"
+status=$?
+ok 'flipped bits do no harm' [ $status -eq 0 ]
+
+# ---- a hundred viewers, one after the other ----
+
+rss() { awk '/^VmRSS/ { print $2 }' /proc/"$pid"/status; }
+maps() { wc -l </proc/"$pid"/maps; }
+segments() { awk 'NR > 1 && $7 > 1' /proc/sysvipc/shm | wc -l; }
+let_go
+reap
+OPTIONS=report=never start "$victim" work
+"$snapshot" --columns "$pid" >/dev/null
+"$snapshot" --columns "$pid" >/dev/null
+rss_before=$(rss)
+maps_before=$(maps)
+for _ in $(seq 100); do "$snapshot" --interval=0.1 --count=1 "$pid" >/dev/null; done
+grown() {
+	echo "rss $rss_before KiB, then $(rss); maps $maps_before, then $(maps)"
+	[ "$(rss)" -le $((rss_before + 64)) ] && [ "$(maps)" -le $((maps_before + 1)) ]
+}
+ok 'a hundred viewers that come and go leave nothing behind' grown
+let_go
+reap
+ok 'and the program ends as it would alone' is_status 7
+nothing_left
+done_testing

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* unit-samples.c - samples over time: changes, baseline, slope, a series that halves, order, filter. */
+#include "test/unit/tap.h"
+
+#include <stdlib.h>
+
+#include "snapshot/view/watch.h"
+
+/* Names as the symbols would give them: each module-less frame is "f<pc>". */
+struct symbols {
+	int unused;
+};
+
+const struct symbol_frame *symbols_resolve(
+	struct symbols *symbols, unsigned module, uint64_t offset, bool exact_pc, size_t *nr_frames)
+{
+	static struct symbol_frame frame;
+	static char name[32];
+
+	(void)symbols, (void)module, (void)exact_pc;
+	(void)snprintf(name, sizeof(name), "f%u", (unsigned)offset);
+	frame.function = offset == 0x20 ? "other" : "function";
+	*nr_frames = 1;
+	return &frame;
+}
+
+const char *symbols_callee(struct symbols *symbols, unsigned module, uint64_t offset)
+{
+	(void)symbols, (void)module, (void)offset;
+	return NULL;
+}
+
+void symbols_module(struct symbols *symbols, unsigned id, const char *path, const uint8_t *build_id,
+	size_t build_id_bytes)
+{
+	(void)symbols, (void)id, (void)path, (void)build_id, (void)build_id_bytes;
+}
+
+static struct watch watch;
+static struct suppress suppress;
+static struct lw_options options;
+
+static void say_module(void)
+{
+	union {
+		struct lw_wire_module module;
+		unsigned char room[128];
+	} record = {.module = {.head = {LW_WIRE_MODULE, LW_WIRE_VERSION, 88}, .start = 0, .end = 1000, .path_bytes = 4}};
+
+	memcpy(record.module.path, "/app", 4);
+	ok(watch_record(&watch, &record.module.head), "module");
+}
+
+static void say_site(uint32_t id, uint64_t pc)
+{
+	union {
+		struct lw_wire_site site;
+		unsigned char room[64];
+	} record = {.site = {.head = {LW_WIRE_SITE, LW_WIRE_VERSION, 56}, .id = id, .nr_frames = 1, .kind = LW_KIND_MALLOC,
+			     .oldest_ms = UINT32_MAX}};
+
+	record.site.pc[0] = pc;
+	(void)watch_record(&watch, &record.site.head);
+}
+
+static void say_count(uint32_t id, uint64_t bytes, uint64_t blocks, uint32_t oldest_ms)
+{
+	struct lw_wire_count count = {.head = {LW_WIRE_COUNT, LW_WIRE_VERSION, sizeof(count)}, .site = id,
+		.oldest_ms = oldest_ms, .alloc_bytes = bytes, .alloc_blocks = blocks};
+
+	(void)watch_record(&watch, &count.head);
+}
+
+static void say_tick(uint64_t at_ms)
+{
+	struct lw_wire_tick tick = {.head = {LW_WIRE_TICK, LW_WIRE_VERSION, sizeof(tick)}, .at_ns = at_ms * 1000000,
+		.flags = LW_TICK_LAST};
+
+	(void)watch_record(&watch, &tick.head);
+}
+
+static void test_changes(void)
+{
+	say_module();
+	say_site(5, 0x10);
+	say_site(9, 0x20);
+	say_count(5, 1000, 10, 100);
+	say_count(9, 5000, 1, UINT32_MAX);
+	say_tick(1000);
+	is_u64(watch.totals.bytes, 6000, "held");
+	is_u64(watch.totals.since_bytes, 0, "what is there at first is the baseline");
+	say_count(5, 3000, 30, 100);
+	say_tick(2000);
+	is_u64(watch.sites[0].change_bytes, 2000, "changed by this tick");
+	is_u64(watch.totals.since_bytes, 2000, "and since the baseline");
+	ok(watch.totals.bytes_per_s > 1999 && watch.totals.bytes_per_s < 2001, "rate");
+	say_tick(3000);
+	is_u64(watch.sites[0].change_bytes, 0, "no change, no count sent");
+	ok(watch_slope(&watch, 0) > 900, "a slope");
+	ok(watch_slope(&watch, 1) == 0, "none for what never changed");
+	ok(!watch.sites[1].series, "which costs no series");
+	is_u64(watch_oldest_ms(&watch, 0), 2900, "age of the oldest");
+	ok(watch_oldest_ms(&watch, 1) == UINT64_MAX, "unknown age");
+	watch_reset_baseline(&watch);
+	is_u64(watch.totals.since_bytes, 0, "a new baseline");
+	say_site(11, 0x10);
+	say_count(11, 77, 1, 3500);
+	say_tick(4000);
+	is_u64(watch.sites[2].change_bytes, 77, "a new site grew from nothing");
+	is_u64(watch.totals.since_bytes, 77, "since the baseline");
+	is_u64(watch_at(&watch, 2, 0), 0, "its series begins with what it was before");
+}
+
+static void test_order(void)
+{
+	uint32_t *order = NULL;
+	size_t max_order = 0;
+
+	is_u64(watch_order(&watch, WATCH_BY_BYTES, "", &order, &max_order), 3, "three sites hold blocks");
+	is_u64(order[0], 1, "by bytes");
+	(void)watch_order(&watch, WATCH_BY_BLOCKS, "", &order, &max_order);
+	is_u64(order[0], 0, "by blocks");
+	(void)watch_order(&watch, WATCH_BY_CHANGE, "", &order, &max_order);
+	is_u64(order[0], 2, "by change");
+	is_u64(watch_order(&watch, WATCH_BY_BYTES, "OTHER", &order, &max_order), 1, "a filter, whatever the case");
+	is_u64(order[0], 1, "finds the function");
+	watch.patience_ns = 1;
+	watch.sites[0].is_judged = false;
+	is_u64(watch_order(&watch, WATCH_BY_BYTES, "function", &order, &max_order), 1, "without time no new names");
+	is_u64(watch.nr_pending, 1, "and what is pending is counted");
+	watch.patience_ns = 0;
+	free(order);
+}
+
+static void test_halving(void)
+{
+	for (unsigned i = 0; i < 1000; i++) {
+		say_count(5, 3000 + i * 10, 30, 100);
+		say_tick(5000 + i * 1000);
+	}
+	ok(watch.nr_samples <= WATCH_SAMPLES && watch.nr_samples >= WATCH_SAMPLES / 2, "samples are bounded");
+	ok(watch.at_ms[0] == 1000 && watch.at_ms[watch.nr_samples - 1] > 900000, "and span the whole watch");
+	ok(watch_slope(&watch, 0) > 9.5 && watch_slope(&watch, 0) < 10.5, "the slope is still right");
+	for (size_t i = 1, nr_bad = 0; i < watch.nr_samples; i++) {
+		nr_bad += watch_at(&watch, 0, i) < watch_at(&watch, 0, i - 1) || watch.at_ms[i] <= watch.at_ms[i - 1];
+		if (i + 1 == watch.nr_samples)
+			is_u64(nr_bad, 0, "in order");
+	}
+}
+
+int main(void)
+{
+	struct symbols symbols = {0};
+
+	lw_options_init(&options);
+	watch_init(&watch, &symbols, &suppress, &options);
+	test_changes();
+	test_order();
+	test_halving();
+	watch_fini(&watch);
+	return done();
+}
