@@ -92,6 +92,9 @@ LW_INLINE void lw_registers_read(uint64_t regs[LW_NR_REGS])
 /* What PTRACE_GETREGS gives (struct user_regs_struct), as words. */
 enum { LW_PTRACE_REGS = 27, LW_PTRACE_RESULT = 10, LW_PTRACE_NUMBER = 15, LW_PTRACE_PC = 16, LW_PTRACE_SP = 19 };
 
+/* NT_X86_XSTATE: the vector registers, with PTRACE_GETREGSET. */
+enum { LW_PTRACE_ALL_REGS = 0x202 };
+
 /* A leaf function may use so much below the stack pointer. */
 enum { LW_RED_ZONE_BYTES = 128 };
 

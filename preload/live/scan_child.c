@@ -198,6 +198,9 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);
 	if (plan->list)
 		gather->roots.list = (struct lw_scan_cut){ (uintptr_t)plan->list, (uintptr_t)plan->list + LW_SCAN_LIST_BYTES };
+	if (plan->vectors)
+		gather->roots.vectors = (struct lw_scan_cut){ (uintptr_t)plan->vectors,
+			(uintptr_t)plan->vectors + LW_SCAN_MAX_THREADS * (uint64_t)LW_SCAN_VECTOR_BYTES };
 	lw_blocks_visit(add_block, gather);
 	know_allocator(&gather->roots);
 	gather->roots.threads = (struct lw_scan_threads){ plan->threads, plan->nr_threads, plan->descriptor,

@@ -12,7 +12,7 @@
 #include "preload/base/hot.h"
 #include "preload/live/scan_stacks.h"
 
-enum { LW_SCAN_MAX_THREADS = 1024, LW_SCAN_LIST_BYTES = 256 << 20 };
+enum { LW_SCAN_MAX_THREADS = 1024, LW_SCAN_VECTOR_BYTES = 4096, LW_SCAN_LIST_BYTES = 256 << 20 };
 
 /* One scan alone, or two of which the second confirms the first. */
 enum lw_scan_step {
@@ -31,6 +31,7 @@ struct lw_scan_plan {
 	uint32_t flags;		  /* LW_SCAN_* of region.h */
 	enum lw_scan_step step;
 	uint32_t freeze;	  /* enum lw_option_freeze: how other threads are stopped */
+	unsigned char *vectors;	  /* vector registers of stopped threads, LW_SCAN_VECTOR_BYTES each; NULL none */
 	uint64_t *list;		  /* shared with the scanner: how many, then address and birth of each, rising */
 	size_t nr_threads;	  /* with known stack pointers, the beginner among them */
 	struct lw_scan_thread threads[LW_SCAN_MAX_THREADS];

@@ -16,7 +16,9 @@
 enum {
 	GETREGS = 12, /* PTRACE_* */
 	SETREGS = 13,
+	GETFPREGS = 14,
 	DETACH = 17,
+	GETREGSET = 0x4204,
 	SEIZE = 0x4206,
 	INTERRUPT = 0x4207,
 	EVENT_STOP = 128,
@@ -115,6 +117,23 @@ static void mend(const struct held *thread, uint64_t regs[LW_PTRACE_REGS])
 	(void)lw_syscall(SYS_ptrace, SETREGS, thread->tid, 0, regs);
 }
 
+/*
+ * What a thread moves by vector instructions may for a moment be nowhere else: when it swaps or shifts
+ * pointers. Pages of what is not written stay untouched.
+ */
+static void take_vectors(const struct lw_scan_plan *plan, int32_t tid, size_t slot)
+{
+	struct {
+		void *at;
+		size_t bytes;
+	} room = { plan->vectors + slot * LW_SCAN_VECTOR_BYTES, LW_SCAN_VECTOR_BYTES };
+
+	if (!plan->vectors)
+		return;
+	if (lw_syscall(SYS_ptrace, GETREGSET, tid, LW_PTRACE_ALL_REGS, &room) < 0)
+		(void)lw_syscall(SYS_ptrace, GETFPREGS, tid, 0, room.at);
+}
+
 static bool take_registers(struct lw_scan_plan *plan)
 {
 	bool is_all = true;
@@ -131,6 +150,7 @@ static bool take_registers(struct lw_scan_plan *plan)
 		}
 		to->tid = held[i].tid;
 		to->nr_regs = LW_PTRACE_REGS;
+		take_vectors(plan, held[i].tid, plan->nr_threads);
 		to->sp = to->regs[LW_PTRACE_SP] - LW_RED_ZONE_BYTES;
 		plan->nr_threads++;
 		mend(&held[i], to->regs);

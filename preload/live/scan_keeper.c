@@ -21,6 +21,7 @@ enum {
 	LIMIT_MS_PER_GB = 5000,
 	FIRST_POLL_US = 50,
 	MAX_POLL_US = 5000,
+	VECTORS_BYTES = LW_SCAN_MAX_THREADS * LW_SCAN_VECTOR_BYTES,
 	WALL = 0x40000000, /* __WALL */
 	NO_HANG = 1,
 	SIGNAL_KILL = 9,
@@ -123,6 +124,15 @@ static void freeze(struct lw_scan_plan *plan)
 		plan->flags |= LW_SCAN_APPROXIMATE;
 }
 
+/* Mapped anew for each scan, so that nothing in it is old. */
+static unsigned char *map_vectors(void)
+{
+	long at = lw_syscall(SYS_mmap, 0, VECTORS_BYTES, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return lw_sys_failed(at) ? NULL : (unsigned char *)at;
+}
+
 static void scan(enum lw_scan_step step)
 {
 	struct lw_scan_plan *plan = keeper.plan;
@@ -137,9 +147,13 @@ static void scan(enum lw_scan_step step)
 		lw_scan_refuse(LW_SCAN_WHY_MEMORY);
 		return;
 	}
+	plan->vectors = map_vectors();
 	freeze(plan);
 	lw_box->scan.nr_threads = (uint32_t)(plan->nr_threads ? plan->nr_threads - 1 : 0);
 	lw_scan_once(plan, thaw);
+	if (plan->vectors)
+		(void)lw_syscall(SYS_munmap, plan->vectors, VECTORS_BYTES);
+	plan->vectors = NULL;
 }
 
 static void scan_twice(void)

@@ -21,6 +21,7 @@ enum {
 	FIRST_SIGNAL = 36, /* libc keeps the first two real-time signals, valgrind and others the next */
 	FUTEX_WAIT = 0,
 	FUTEX_WAKE = 1,
+	MOST_FRAME_BYTES = 16384, /* of a signal: 3 KiB with 512-bit registers, 11 KiB with tiles */
 	MOST_PARKED_MS = 500,
 	PATIENCE_MS = 50,
 	STATUS_BYTES = 4096,
@@ -56,6 +57,17 @@ static void wait_there(void)
 		(void)lw_syscall(SYS_futex, &park.is_open, FUTEX_WAIT, 1, &slice, 0, 0);
 }
 
+/*
+ * The frame of the signal, with all vector registers in it, lies below the red zone: it counts too. On a
+ * signal stack of its own it counts as any memory does.
+ */
+static uintptr_t start_of_stack(const void *context)
+{
+	uintptr_t sp = lw_context_sp(context) - LW_RED_ZONE_BYTES, frame = (uintptr_t)context;
+
+	return frame < sp && sp - frame < MOST_FRAME_BYTES ? frame : sp;
+}
+
 static void on_signal(int number, void *info, void *context)
 {
 	uint32_t slot;
@@ -69,7 +81,7 @@ static void on_signal(int number, void *info, void *context)
 		return;
 	park.slots[slot].tid = lw_sys_gettid();
 	park.slots[slot].nr_regs = lw_context_regs(context, park.slots[slot].regs);
-	park.slots[slot].sp = lw_context_sp(context) - LW_RED_ZONE_BYTES;
+	park.slots[slot].sp = start_of_stack(context);
 	(void)__atomic_fetch_add(&park.nr_ready, 1, __ATOMIC_RELEASE);
 	wait_there();
 }

@@ -202,6 +202,7 @@ bool lw_scan_roots_find(struct lw_scan_roots *roots, struct lw_scan_marks *marks
 	cut_blocks(roots, marks);
 	cut_ours(&roots->cuts, &marks->maps);
 	lw_scan_cut(&roots->cuts, roots->list.start, roots->list.end);
+	lw_scan_cut(&roots->cuts, roots->vectors.start, roots->vectors.end);
 	if (!roots->is_glibc)
 		lw_scan_cut(&roots->cuts, roots->allocator_start, LW_ALIGN_UP(roots->allocator_end, page_bytes));
 	roots->nr_unknown_stacks = lw_scan_stacks_cut(&marks->maps, &roots->threads, &roots->cuts);
@@ -265,6 +266,7 @@ void lw_scan_roots_mark(struct lw_scan_roots *roots, struct lw_scan_marks *marks
 	lw_scan_mark_word(marks, roots->threads.descriptor);
 	for (size_t i = 0; i < roots->threads.nr_known; i++)
 		mark_thread(marks, &roots->threads.known[i]);
+	lw_maps_visit(&marks->maps, roots->vectors.start, roots->vectors.end, mark_stretch, marks);
 	mark_loader_blocks(marks);
 	for (size_t i = 0; i < marks->maps.nr; i++) {
 		const struct lw_map *map = &marks->maps.maps[i];

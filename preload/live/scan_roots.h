@@ -17,6 +17,7 @@ struct lw_scan_roots {
 	struct lw_scan_cuts cuts;
 	struct lw_scan_threads threads;
 	struct lw_scan_cut list; /* memory of the scan itself that is not in lw_mem's book */
+	struct lw_scan_cut vectors; /* registers: a root wherever it lies */
 	unsigned nr_unknown_stacks;
 	bool is_glibc;	/* so is the allocator, and no other stands before it */
 	bool has_unseen; /* some blocks may be missing in the table */
