@@ -150,6 +150,7 @@ static bool take_registers(struct lw_scan_plan *plan)
 		}
 		to->tid = held[i].tid;
 		to->nr_regs = LW_PTRACE_REGS;
+		lw_ptrace_regs_unwind(to->regs, to->frame);
 		take_vectors(plan, held[i].tid, plan->nr_threads);
 		to->sp = to->regs[LW_PTRACE_SP] - LW_RED_ZONE_BYTES;
 		plan->nr_threads++;

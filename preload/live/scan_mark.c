@@ -94,7 +94,7 @@ static void take(struct lw_scan_marks *marks, const struct lw_scan_candidate *ca
 		return;
 	if (word >> LW_SCAN_ADDRESS_BITS & ((1u << TAG_BITS) - 1) && address != lw_scan_start(entry))
 		return;
-	if (LW_UNLIKELY(marks->is_allocator) && is_next_chunk(entry, address))
+	if (LW_UNLIKELY(marks->is_allocator) && !(entry->start & LW_SCAN_UNOWNED) && is_next_chunk(entry, address))
 		return;
 	if (marks->phase == LW_SCAN_REACHING)
 		reach(marks, entry, at, candidate->from);

@@ -81,6 +81,7 @@ static void on_signal(int number, void *info, void *context)
 		return;
 	park.slots[slot].tid = lw_sys_gettid();
 	park.slots[slot].nr_regs = lw_context_regs(context, park.slots[slot].regs);
+	lw_context_regs_unwind(context, park.slots[slot].frame);
 	park.slots[slot].sp = start_of_stack(context);
 	(void)__atomic_fetch_add(&park.nr_ready, 1, __ATOMIC_RELEASE);
 	wait_there();

@@ -20,6 +20,7 @@ struct lw_scan_thread {
 	uint32_t nr_regs;
 	uintptr_t sp; /* the lowest address of its stack that counts */
 	uint64_t regs[LW_PTRACE_REGS];
+	uint64_t frame[LW_NR_REGS]; /* DWARF numbering; its pc is 0 where that is not known */
 };
 
 struct lw_scan_threads {

@@ -54,6 +54,11 @@ LW_INLINE struct lw_scan_site *lw_box_scan(uint32_t site)
 	return (struct lw_scan_site *)((char *)lw_box + lw_box->scans.off) + site;
 }
 
+LW_INLINE struct lw_chain *lw_box_chain(uint32_t index)
+{
+	return (struct lw_chain *)((char *)lw_box + lw_box->chains.off) + index;
+}
+
 LW_INLINE void *lw_box_pool(uint32_t units)
 {
 	return (char *)lw_box + lw_box->pool.off + (size_t)units * 8;

@@ -97,6 +97,8 @@ struct model {
 	size_t max_index;
 	struct model_event *events;
 	size_t nr_events, max_events;
+	struct lw_chain *chains; /* examples of blocks, checked */
+	size_t nr_chains, max_chains;
 	struct model_mark *marks;
 	size_t nr_marks, max_marks;
 

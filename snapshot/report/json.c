@@ -2,8 +2,7 @@
 /*
  * json.c - the report as JSON, schema 1: keys may be added, none is ever removed or changed.
  *
- * Unknown members are left out, so a reader need not know what stands for "unknown". Byte strings
- * that are not UTF-8 (a path may be anything) keep what is valid; each other byte becomes U+FFFD.
+ * Unknown members are left out, so a reader need not know what stands for "unknown".
  *
  * The same address stands in thousands of stacks. Its frames are built once and shared by
  * reference in the tree; that makes a report of ten thousand sites a matter of writing, not of
@@ -16,6 +15,7 @@
 
 #include "snapshot/alloc.h"
 #include "snapshot/model/libc_names.h"
+#include "snapshot/report/json_holder.h"
 #include "snapshot/report/trend_text.h"
 
 /* The frames of one pc, as shared values. */
@@ -33,59 +33,6 @@ struct writer {
 	size_t nr_cached, max_cached;
 };
 
-/* How many bytes a valid UTF-8 character at text has; 0: not valid. */
-static size_t utf8_bytes(const unsigned char *text)
-{
-	size_t nr = text[0] < 0x80	 ? 1
-		    : text[0] >> 5 == 6	 ? 2
-		    : text[0] >> 4 == 14 ? 3
-		    : text[0] >> 3 == 30 ? 4
-					 : 0;
-	uint32_t code = nr > 1 ? text[0] & (0x7fu >> nr) : text[0];
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-
-	for (size_t i = 1; i < nr; i++) {
-		if (text[i] >> 6 != 2)
-			return 0;
-		code = code << 6 | (text[i] & 0x3f);
-	}
-	return code < least[nr] || code > 0x10ffff || code >> 11 == 0x1b ? 0 : nr;
-}
-
-static json_t *string(const char *text)
-{
-	json_t *value = json_string(text);
-	size_t used = 0;
-	char *clean;
-
-	if (value)
-		return value;
-	clean = alloc_array(strlen(text) * 3 + 1, 1);
-	while (*text) {
-		size_t nr = utf8_bytes((const unsigned char *)text);
-
-		memcpy(clean + used, nr ? text : "\xef\xbf\xbd", nr ? nr : 3);
-		used += nr ? nr : 3;
-		text += nr ? nr : 1;
-	}
-	value = json_string(clean);
-	free(clean);
-	return value;
-}
-
-static json_t *integer(uint64_t value)
-{
-	return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);
-}
-
-static json_t *hex(uint64_t value)
-{
-	char text[24];
-
-	(void)snprintf(text, sizeof(text), "0x%" PRIx64, value);
-	return json_string(text);
-}
-
 static json_t *build_id(const struct model_module *module)
 {
 	char text[2 * LW_BUILD_ID_BYTES + 1] = "";
@@ -102,17 +49,17 @@ static json_t *make_frame(const struct report_frame *frame)
 	const struct symbol_frame *symbol = frame->symbol;
 	json_t *out = json_object();
 
-	json_object_set_new(out, "pc", hex(frame->pc));
+	json_object_set_new(out, "pc", value_hex(frame->pc));
 	if (frame->module) {
-		json_object_set_new(out, "module", string(frame->module->path));
+		json_object_set_new(out, "module", value_text(frame->module->path));
 		if (frame->module->build_id_bytes)
 			json_object_set_new(out, "build_id", build_id(frame->module));
-		json_object_set_new(out, "offset", hex(frame->offset));
+		json_object_set_new(out, "offset", value_hex(frame->offset));
 	}
 	if (symbol->function)
-		json_object_set_new(out, "function", string(symbol->function));
+		json_object_set_new(out, "function", value_text(symbol->function));
 	if (symbol->file)
-		json_object_set_new(out, "file", string(symbol->file));
+		json_object_set_new(out, "file", value_text(symbol->file));
 	if (symbol->line)
 		json_object_set_new(out, "line", json_integer(symbol->line));
 	if (symbol->column)
@@ -186,7 +133,7 @@ static void set_hint(json_t *out, const char *key, const struct model_site *site
 	if (!site || !site->hint_file)
 		return;
 	hint = json_object();
-	json_object_set_new(hint, "file", string(site->hint_file));
+	json_object_set_new(hint, "file", value_text(site->hint_file));
 	json_object_set_new(hint, "line", json_integer(site->hint_line));
 	json_object_set_new(out, key, hint);
 }
@@ -210,14 +157,14 @@ static void set_trend(struct writer *w, json_t *out, const struct report_site *j
 	if (!trend)
 		return;
 	if (trend->held_blocks) {
-		json_object_set_new(out, "held_bytes", integer(trend->held_bytes));
-		json_object_set_new(out, "held_blocks", integer(trend->held_blocks));
+		json_object_set_new(out, "held_bytes", value_number(trend->held_bytes));
+		json_object_set_new(out, "held_blocks", value_number(trend->held_blocks));
 	}
 	if (trend->growth.kind == GROWTH_STEADY)
 		return;
 	if (!judged->reason)
 		json_object_set_new(out, "reason",
-			string(trend_text(text, trend,
+			value_text(trend_text(text, trend,
 				(double)w->report->model->hello.seconds_ns / 1e9)));
 	json_object_set_new(out, "slope_bytes_per_s", json_real(trend->growth.bytes_per_s));
 	json_object_set_new(out, "trend_p", json_real(trend->growth.p));
@@ -233,42 +180,45 @@ static void set_trend(struct writer *w, json_t *out, const struct report_site *j
 static json_t *make_site(struct writer *w, const struct report_site *judged)
 {
 	const struct model_site *site = judged->site;
-	json_t *out = json_object();
+	json_t *out = json_object(), *examples;
 	char plain[64];
 
 	json_object_set_new(out, "id", json_integer(site->id));
-	json_object_set_new(out, "kind", string(model_kind_name(site->kind)));
-	json_object_set_new(out, "verdict", string(verdict_name(judged->verdict)));
+	json_object_set_new(out, "kind", value_text(model_kind_name(site->kind)));
+	json_object_set_new(out, "verdict", value_text(verdict_name(judged->verdict)));
 	if (judged->reason)
-		json_object_set_new(out, "reason", string(judged->reason));
-	json_object_set_new(out, "bytes", integer(judged->bytes));
-	json_object_set_new(out, "blocks", integer(judged->blocks));
+		json_object_set_new(out, "reason", value_text(judged->reason));
+	json_object_set_new(out, "bytes", value_number(judged->bytes));
+	json_object_set_new(out, "blocks", value_number(judged->blocks));
 	if (judged->lost.blocks + judged->indirect.blocks && judged->verdict != VERDICT_LOST &&
 		judged->verdict != VERDICT_INDIRECT) {
-		json_object_set_new(out, "lost_bytes", integer(judged->lost.bytes));
-		json_object_set_new(out, "lost_blocks", integer(judged->lost.blocks));
-		json_object_set_new(out, "indirect_bytes", integer(judged->indirect.bytes));
-		json_object_set_new(out, "indirect_blocks", integer(judged->indirect.blocks));
+		json_object_set_new(out, "lost_bytes", value_number(judged->lost.bytes));
+		json_object_set_new(out, "lost_blocks", value_number(judged->lost.blocks));
+		json_object_set_new(out, "indirect_bytes", value_number(judged->indirect.bytes));
+		json_object_set_new(out, "indirect_blocks", value_number(judged->indirect.blocks));
 	}
 	if (judged->lost.blocks && site->scan.dragged_blocks) {
-		json_object_set_new(out, "dragged_bytes", integer(site->scan.dragged_bytes));
-		json_object_set_new(out, "dragged_blocks", integer(site->scan.dragged_blocks));
+		json_object_set_new(out, "dragged_bytes", value_number(site->scan.dragged_bytes));
+		json_object_set_new(out, "dragged_blocks", value_number(site->scan.dragged_blocks));
 	}
 	set_trend(w, out, judged);
-	json_object_set_new(out, "total_bytes", integer(site->count.alloc_bytes));
-	json_object_set_new(out, "total_blocks", integer(site->count.alloc_blocks));
+	json_object_set_new(out, "total_bytes", value_number(site->count.alloc_bytes));
+	json_object_set_new(out, "total_blocks", value_number(site->count.alloc_blocks));
 	if (site->oldest_ms != UINT32_MAX)
 		json_object_set_new(out, "oldest_s",
 			json_real((double)report_age_ms(w->report, site->oldest_ms) / 1e3));
 	json_object_set_new(out, "first_s", json_real(site->first_ms / 1e3));
 	if (judged->through) {
 		libc_names_plain(judged->through, plain, sizeof(plain));
-		json_object_set_new(out, "through", string(plain));
+		json_object_set_new(out, "through", value_text(plain));
 	}
 	set_hint(out, "hint", site);
 	if (site->flags & LW_SITE_TRUNCATED)
 		json_object_set_new(out, "truncated", json_true());
 	json_object_set_new(out, "frames", make_stack(w, site));
+	examples = make_holders(w->report, judged);
+	if (examples)
+		json_object_set_new(out, "examples", examples);
 	return out;
 }
 
@@ -310,23 +260,23 @@ static json_t *make_event(struct writer *w, const struct model_event *event)
 	json_t *out = json_object();
 
 	if (event->what != LW_EVENT_MISMATCH)
-		json_object_set_new(out, "what", string(error_name(event->what)));
+		json_object_set_new(out, "what", value_text(error_name(event->what)));
 	if (allocated && allocated->kind)
-		json_object_set_new(out, "alloc_kind", string(model_kind_name(allocated->kind)));
+		json_object_set_new(out, "alloc_kind", value_text(model_kind_name(allocated->kind)));
 	if (freed && freed->kind)
-		json_object_set_new(out, "free_kind", string(model_kind_name(freed->kind)));
+		json_object_set_new(out, "free_kind", value_text(model_kind_name(freed->kind)));
 	if (event->what != LW_EVENT_UNKNOWN_FREE &&
 		(event->bytes || event->what != LW_EVENT_DOUBLE_FREE))
-		json_object_set_new(out, "bytes", integer(event->bytes));
+		json_object_set_new(out, "bytes", value_number(event->bytes));
 	if (event->flags & LW_EVENT_COOKIE)
-		json_object_set_new(out, "cookie", integer(event->expected));
+		json_object_set_new(out, "cookie", value_number(event->expected));
 	if (event->flags & LW_EVENT_UNSURE)
 		json_object_set_new(out, "possibly", json_true());
 	if (align_log2)
-		json_object_set_new(out, "alignment", integer(UINT64_C(1) << align_log2));
+		json_object_set_new(out, "alignment", value_number(UINT64_C(1) << align_log2));
 	if (event->what == LW_EVENT_SIZE_MISMATCH || event->what == LW_EVENT_ALIGNMENT_MISMATCH)
-		json_object_set_new(out, "told", integer(event->expected));
-	json_object_set_new(out, "count", integer(event->count));
+		json_object_set_new(out, "told", value_number(event->expected));
+	json_object_set_new(out, "count", value_number(event->count));
 	set_hint(out, "hint", freed);
 	set_hint(out, "alloc_hint", allocated);
 	if (allocated && allocated->nr_frames)
@@ -355,38 +305,38 @@ static json_t *make_summary(const struct report *report)
 	const struct lw_wire_totals *totals = &report->model->totals;
 	json_t *out = json_object();
 
-	json_object_set_new(out, "live_bytes", integer(report->live.bytes));
-	json_object_set_new(out, "live_blocks", integer(report->live.blocks));
-	json_object_set_new(out, "peak_bytes", integer(report->peak_bytes));
+	json_object_set_new(out, "live_bytes", value_number(report->live.bytes));
+	json_object_set_new(out, "live_blocks", value_number(report->live.blocks));
+	json_object_set_new(out, "peak_bytes", value_number(report->peak_bytes));
 	json_object_set_new(out, "peak_is_exact",
 		json_boolean(!(report->model->hello.flags & LW_REGION_PEAK_SAMPLED)));
-	json_object_set_new(out, "total_allocs", integer(report->total_allocs));
-	json_object_set_new(out, "total_frees", integer(report->total_frees));
-	json_object_set_new(out, "total_bytes", integer(report->total_bytes));
-	json_object_set_new(out, "dropped", integer(report->nr_dropped));
-	json_object_set_new(out, "sites", integer(report->nr_alloc_sites));
-	json_object_set_new(out, "inherited_blocks", integer(totals->inherited_blocks));
-	json_object_set_new(out, "leaked_bytes", integer(report->leaked.bytes));
-	json_object_set_new(out, "leaked_blocks", integer(report->leaked.blocks));
-	json_object_set_new(out, "reachable_bytes", integer(report->reachable.bytes));
-	json_object_set_new(out, "reachable_blocks", integer(report->reachable.blocks));
-	json_object_set_new(out, "lost_bytes", integer(report->lost.bytes));
-	json_object_set_new(out, "lost_blocks", integer(report->lost.blocks));
-	json_object_set_new(out, "indirect_bytes", integer(report->indirect.bytes));
-	json_object_set_new(out, "indirect_blocks", integer(report->indirect.blocks));
-	json_object_set_new(out, "held_bytes", integer(report->held.bytes));
-	json_object_set_new(out, "held_blocks", integer(report->held.blocks));
-	json_object_set_new(out, "runtime_bytes", integer(report->runtime.bytes));
-	json_object_set_new(out, "runtime_blocks", integer(report->runtime.blocks));
-	json_object_set_new(out, "suppressed_bytes", integer(report->suppressed.bytes));
-	json_object_set_new(out, "suppressed_blocks", integer(report->suppressed.blocks));
-	json_object_set_new(out, "own_bytes", integer(totals->own_bytes));
+	json_object_set_new(out, "total_allocs", value_number(report->total_allocs));
+	json_object_set_new(out, "total_frees", value_number(report->total_frees));
+	json_object_set_new(out, "total_bytes", value_number(report->total_bytes));
+	json_object_set_new(out, "dropped", value_number(report->nr_dropped));
+	json_object_set_new(out, "sites", value_number(report->nr_alloc_sites));
+	json_object_set_new(out, "inherited_blocks", value_number(totals->inherited_blocks));
+	json_object_set_new(out, "leaked_bytes", value_number(report->leaked.bytes));
+	json_object_set_new(out, "leaked_blocks", value_number(report->leaked.blocks));
+	json_object_set_new(out, "reachable_bytes", value_number(report->reachable.bytes));
+	json_object_set_new(out, "reachable_blocks", value_number(report->reachable.blocks));
+	json_object_set_new(out, "lost_bytes", value_number(report->lost.bytes));
+	json_object_set_new(out, "lost_blocks", value_number(report->lost.blocks));
+	json_object_set_new(out, "indirect_bytes", value_number(report->indirect.bytes));
+	json_object_set_new(out, "indirect_blocks", value_number(report->indirect.blocks));
+	json_object_set_new(out, "held_bytes", value_number(report->held.bytes));
+	json_object_set_new(out, "held_blocks", value_number(report->held.blocks));
+	json_object_set_new(out, "runtime_bytes", value_number(report->runtime.bytes));
+	json_object_set_new(out, "runtime_blocks", value_number(report->runtime.blocks));
+	json_object_set_new(out, "suppressed_bytes", value_number(report->suppressed.bytes));
+	json_object_set_new(out, "suppressed_blocks", value_number(report->suppressed.blocks));
+	json_object_set_new(out, "own_bytes", value_number(totals->own_bytes));
 	json_object_set_new(out, "report_s",
 		json_real((double)(totals->report_ns + report_now_ns() - report->began_ns) / 1e9));
 	if (report->missing)
-		json_object_set_new(out, "incomplete", string(report->missing));
+		json_object_set_new(out, "incomplete", value_text(report->missing));
 	if (report->model->nr_bad)
-		json_object_set_new(out, "damaged_records", integer(report->model->nr_bad));
+		json_object_set_new(out, "damaged_records", value_number(report->model->nr_bad));
 	return out;
 }
 
@@ -400,9 +350,9 @@ static json_t *make_scan(const struct model *model)
 	const struct lw_wire_scan *scan = &model->scan;
 	json_t *out = json_object();
 
-	json_object_set_new(out, "state", string(states[scan->state]));
+	json_object_set_new(out, "state", value_text(states[scan->state]));
 	if (scan->state == LW_SCAN_REFUSED || scan->state == LW_SCAN_FAILED)
-		json_object_set_new(out, "reason", string(model_scan_reason(scan->why)));
+		json_object_set_new(out, "reason", value_text(model_scan_reason(scan->why)));
 	if (scan->state != LW_SCAN_DONE)
 		return out;
 	json_object_set_new(out, "at_s", json_real((double)scan->began_ns / 1e9));
@@ -411,10 +361,10 @@ static json_t *make_scan(const struct model *model)
 	json_object_set_new(out, "pause_s", json_real((double)scan->pause_ns / 1e9));
 	json_object_set_new(out, "approximate", json_boolean(scan->flags & LW_SCAN_APPROXIMATE));
 	json_object_set_new(out, "confirmed", json_boolean(scan->flags & LW_SCAN_CONFIRMED));
-	json_object_set_new(out, "blocks", integer(scan->live_blocks));
-	json_object_set_new(out, "bytes", integer(scan->live_bytes));
-	json_object_set_new(out, "swept_bytes", integer(scan->swept_bytes));
-	json_object_set_new(out, "used_bytes", integer(scan->used_bytes));
+	json_object_set_new(out, "blocks", value_number(scan->live_blocks));
+	json_object_set_new(out, "bytes", value_number(scan->live_bytes));
+	json_object_set_new(out, "swept_bytes", value_number(scan->swept_bytes));
+	json_object_set_new(out, "used_bytes", value_number(scan->used_bytes));
 	return out;
 }
 
@@ -427,7 +377,7 @@ static json_t *make_dropped(const struct report *report)
 	for (unsigned i = 0; i < LW_NR_DROPS; i++)
 		if (report->model->totals.dropped[i])
 			json_object_set_new(
-				out, names[i], integer(report->model->totals.dropped[i]));
+				out, names[i], value_number(report->model->totals.dropped[i]));
 	return out;
 }
 
@@ -435,8 +385,8 @@ static json_t *make_held(const struct model_held *held)
 {
 	json_t *out = json_object();
 
-	json_object_set_new(out, "bytes", integer(held->bytes));
-	json_object_set_new(out, "blocks", integer(held->blocks));
+	json_object_set_new(out, "bytes", value_number(held->bytes));
+	json_object_set_new(out, "blocks", value_number(held->blocks));
 	json_object_set_new(out, "at_s", json_real(held->at_ms / 1e3));
 	return out;
 }
@@ -450,8 +400,8 @@ static json_t *make_marks(const struct model *model)
 		double nr = mark->count > 1 ? (double)(mark->count - 1) : 1;
 		json_t *one = json_object();
 
-		json_object_set_new(one, "name", string(mark->name));
-		json_object_set_new(one, "count", integer(mark->count));
+		json_object_set_new(one, "name", value_text(mark->name));
+		json_object_set_new(one, "count", value_number(mark->count));
 		json_object_set_new(one, "first", make_held(&mark->first));
 		json_object_set_new(one, "last", make_held(&mark->last));
 		json_object_set_new(one, "bytes_per_mark",
@@ -474,10 +424,10 @@ static json_t *make_suppressions(const struct report *report)
 		if (!rule->nr_sites)
 			continue;
 		one = json_object();
-		json_object_set_new(one, "pattern", string(rule->pattern));
-		json_object_set_new(one, "sites", integer(rule->nr_sites));
-		json_object_set_new(one, "blocks", integer(rule->nr_blocks));
-		json_object_set_new(one, "bytes", integer(rule->nr_bytes));
+		json_object_set_new(one, "pattern", value_text(rule->pattern));
+		json_object_set_new(one, "sites", value_number(rule->nr_sites));
+		json_object_set_new(one, "blocks", value_number(rule->nr_blocks));
+		json_object_set_new(one, "bytes", value_number(rule->nr_bytes));
 		json_array_append_new(out, one);
 	}
 	return out;
@@ -490,7 +440,7 @@ static json_t *make_cmdline(const struct model *model)
 	json_t *out = json_array();
 
 	for (size_t at = 0; at < nr_bytes; at += strlen(text + at) + 1)
-		json_array_append_new(out, string(text + at));
+		json_array_append_new(out, value_text(text + at));
 	return out;
 }
 
@@ -500,13 +450,13 @@ static json_t *make_report(struct writer *w)
 	const struct lw_wire_hello *hello = &report->model->hello;
 	json_t *out = json_object();
 
-	json_object_set_new(out, "leakwatch", string(LW_VERSION));
+	json_object_set_new(out, "leakwatch", value_text(LW_VERSION));
 	json_object_set_new(out, "schema", json_integer(1));
 	json_object_set_new(out, "pid", json_integer(hello->pid));
 	json_object_set_new(out, "ppid", json_integer(hello->ppid));
-	json_object_set_new(out, "exe", string(model_text(report->model, LW_TEXT_EXE)));
+	json_object_set_new(out, "exe", value_text(model_text(report->model, LW_TEXT_EXE)));
 	json_object_set_new(out, "cmdline", make_cmdline(report->model));
-	json_object_set_new(out, "state", string(report->state));
+	json_object_set_new(out, "state", value_text(report->state));
 	if (report->signal)
 		json_object_set_new(out, "signal", json_integer(report->signal));
 	if (hello->exit_status >= 0 && strcmp(report->state, "live"))

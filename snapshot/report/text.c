@@ -18,6 +18,7 @@
 #include "snapshot/model/libc_names.h"
 #include "snapshot/report/format.h"
 #include "snapshot/report/group.h"
+#include "snapshot/report/text_holder.h"
 #include "snapshot/report/text_stack.h"
 #include "snapshot/report/trend_text.h"
 
@@ -197,6 +198,7 @@ static void write_group(struct text_writer *w, const struct group *group)
 	fputc('\n', w->out);
 	write_trend(w, judged);
 	text_stack(w, judged->site);
+	text_holders(w, judged);
 }
 
 /* The leaks that are listed; a line for those that are not. */
@@ -246,13 +248,14 @@ static void write_runtime(struct text_writer *w)
 static void write_reachable_group(struct text_writer *w, const struct group *group)
 {
 	const struct model_site *site = group->first->site;
+	const struct report_frame *frame;
 	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], name[NAME_BYTES], file[NAME_BYTES];
 
 	report_stack(w->report, site, &w->stack);
 	fprintf(w->out, "  %s in %s", format_bytes(bytes, group->live.bytes),
 		format_count(blocks, group->live.blocks, "block"));
-	if (w->stack.nr_frames) {
-		const struct report_frame *frame = &w->stack.frames[w->stack.first_user];
+	frame = report_own_frame(&w->stack);
+	if (frame) {
 		const struct symbol_frame *symbol = frame->symbol;
 		const char *path = frame->module ? frame->module->path : "?", *slash = strrchr(path, '/');
 

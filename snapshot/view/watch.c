@@ -260,27 +260,6 @@ uint64_t watch_oldest_ms(const struct watch *watch, size_t site)
 	return now_ms > born_ms ? now_ms - born_ms : 0;
 }
 
-/* "std::vector<int>::push_back(...)", also behind a return type: nobody's leak is there. */
-static bool is_of_standard_library(const char *function)
-{
-	size_t name_bytes = function ? strcspn(function, "(<") : 0;
-
-	for (size_t i = 0; i < name_bytes; i++)
-		if ((!i || function[i - 1] == ' ') && (!strncmp(function + i, "std::", 5) ||
-							      !strncmp(function + i, "__gnu_cxx::", 11)))
-			return true;
-	return false;
-}
-
-/* The frame to show: the program's own, not what the standard library has inlined into it. */
-static const struct report_frame *frame_to_show(const struct report_stack *stack)
-{
-	for (size_t i = stack->first_user; i < stack->end_user; i++)
-		if (!is_of_standard_library(stack->frames[i].symbol->function))
-			return &stack->frames[i];
-	return stack->first_user < stack->nr_frames ? &stack->frames[stack->first_user] : NULL;
-}
-
 const struct watch_site *watch_judge(struct watch *watch, size_t place)
 {
 	struct watch_site *site = &watch->sites[place];
@@ -302,7 +281,7 @@ const struct watch_site *watch_judge(struct watch *watch, size_t place)
 		site->file = model_site->hint_file;
 		site->line = model_site->hint_line;
 	}
-	frame = frame_to_show(&watch->stack);
+	frame = report_own_frame(&watch->stack);
 	if (!frame)
 		return site;
 	site->function = frame->symbol->function;
