@@ -31,6 +31,8 @@ if ! cc -g -o waits waits.c 2>/dev/null; then
 fi
 
 # killed COMMAND...: starts it, waits for its x, kills it (or what $victim_of says) with 9
+# until the first byte has come
+wait_for_out() { for _ in $(seq 600); do [ ! -s out ] || break; sleep 0.05; done; }
 start() {
 	mkfifo pipe
 	"$@" >pipe 2>err </dev/null &
@@ -78,20 +80,21 @@ ok 'a killed program is reported on a stderr that is a file' has err '77 bytes i
 
 if unshare -fpi --kill-child --mount-proc true 2>/dev/null; then
 	unshare -fpi --kill-child --mount-proc "$launcher" --stay \
-		sh -c './waits & p=$!; sleep 0.3; kill -9 $p; wait $p; echo "status $?"' >out 2>err
+		sh -c 'mkfifo begun; ./waits >begun & p=$!; head -c 1 begun; kill -9 $p; wait $p; echo " status $?"' >out 2>err
 	ok 'process 1 of a container: the shell sees its child killed' has out 'status 137'
 	unshare -fpi --kill-child --mount-proc "$launcher" --stay \
 		sh -c 'exec ./waits' >out 2>err &
 	started=$!
-	for _ in $(seq 100); do [ -s out ] && break; sleep 0.1; done
-	pkill -9 -P "$(pgrep -P "$started")" -x waits
+	wait_for_out
+	shell=$(pgrep -P "$started")
+	kill -9 "$(pgrep -P "$shell" -x waits)"
 	wait "$started"
 	status=$?
 	ok 'a killed program of a container is reported' has err '77 bytes in 7 blocks'
 	ok 'with the status a shell gives it' is_status 137
 	unshare -fpi --kill-child --mount-proc "$launcher" --black_box="$work/inside" ./waits >out 2>err &
 	started=$!
-	for _ in $(seq 100); do [ -s out ] && break; sleep 0.1; done
+	wait_for_out
 	kill -9 "$(pgrep -P "$started")"
 	wait "$started" 2>/dev/null
 	ok 'the black box of a container that is gone' says '77 bytes in 7 blocks' "$snapshot" inside

@@ -36,8 +36,8 @@ make_segments() {
 	PYTHON
 }
 header_bytes=$(od -An -tu4 -j12 -N4 <(
-	env LD_PRELOAD="$library" "$victims/victim-killed" pause </dev/null >/dev/null &
-	sleep 0.3
+	env LD_PRELOAD="$library" "$victims/victim-killed" pause </dev/null >ready &
+	within 5 grep -q ready ready
 	python3 - <<-'PYTHON'
 		import ctypes, sys
 		libc = ctypes.CDLL(None)
@@ -159,7 +159,7 @@ nothing_left
 # exec into a program that is not watched: what the image before it left goes without a report
 rm -f json/*
 env LD_PRELOAD="$library" LEAKWATCH_OPTIONS="json=$work/json/%p.json" bash -c \
-	'unset LD_PRELOAD; exec sleep 7' &
+	'unset LD_PRELOAD; exec sleep 100' &
 pid=$!
 has_no_segment() { ! objects | comm -13 objects.before - | grep shm; }
 within 1 has_cleaners 1
