@@ -71,12 +71,19 @@ wait "$started" 2>/dev/null
 status=$?
 ok 'the status is the program'"'"'s' is_status "$("$leak" 3 40 5 >/dev/null; echo $?)"
 ok 'and so is its report' has err 'SUMMARY: LeakWatch: 120 byte(s) leaked in 3 allocation(s).'
-start "$launcher" --stay ./waits
-kill -TERM "$started"
-wait "$started" 2>/dev/null
-status=$?
-ok 'a signal is passed on, and its status comes back' is_status 143
-ok 'a killed program is reported on a stderr that is a file' has err '77 bytes in 7 blocks'
+start "$launcher" ./waits # for its sake there is a cleaner, which must not be faster
+other=$started
+stayed() {
+	start "$launcher" --stay ./waits
+	kill -TERM "$started"
+	wait "$started" 2>/dev/null
+	status=$?
+	is_status 143 && has err '77 bytes in 7 blocks'
+}
+five_stayed() { for _ in 1 2 3 4 5; do stayed || return; done; }
+ok 'a signal is passed on, its status comes back, and a killed program is reported on a stderr that is a file' five_stayed
+kill -9 "$other"
+wait "$other" 2>/dev/null
 
 if unshare -fpi --kill-child --mount-proc true 2>/dev/null; then
 	unshare -fpi --kill-child --mount-proc "$launcher" --stay \
