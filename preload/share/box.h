@@ -49,6 +49,11 @@ LW_INLINE struct lw_hint *lw_box_hint(uint32_t id)
 	return (struct lw_hint *)((char *)lw_box + lw_box->hints.off) + id;
 }
 
+LW_INLINE struct lw_scan_site *lw_box_scan(uint32_t site)
+{
+	return (struct lw_scan_site *)((char *)lw_box + lw_box->scans.off) + site;
+}
+
 LW_INLINE void *lw_box_pool(uint32_t units)
 {
 	return (char *)lw_box + lw_box->pool.off + (size_t)units * 8;
