@@ -82,6 +82,9 @@ void lw_box_remove(void);
 /* Can others attach to the region by its number, here and now? */
 bool lw_box_is_shared(void);
 
+/* Notes whether this process adopts the orphans among its descendants. */
+void lw_box_set_reaper(bool is_one);
+
 /* Room in the pool, in units of 8 bytes from its start; 0: full. Zeroed. */
 uint32_t lw_box_take_locked(size_t nr_bytes) LW_HOLDS(lw_sites_lock);
 

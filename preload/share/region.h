@@ -113,6 +113,8 @@ enum {
 	LW_REGION_PRIVATE = 1u << 3,	    /* not a SysV segment: nobody else can see it */
 	LW_REGION_WATCHED = 1u << 4,	    /* `follow` says this process reports to stderr too */
 	LW_REGION_PEAK_SAMPLED = 1u << 5,   /* more than one thread: the peak is not exact */
+	LW_REGION_REAPER = 1u << 6,	    /* orphans among its descendants become its children */
+	LW_REGION_UNDER_REAPER = 1u << 7,   /* a watched ancestor is one: an orphan of ours may become its child */
 };
 
 struct lw_module {
