@@ -83,6 +83,7 @@ struct model_mark {
 
 struct model {
 	bool has_hello, has_totals, has_bye, has_scan;
+	bool is_scan_whole; /* its last record came: what comes next is of another */
 	struct lw_wire_hello hello;
 	struct lw_wire_totals totals;
 	struct lw_wire_bye bye;

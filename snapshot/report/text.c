@@ -321,7 +321,7 @@ static void write_scan(const struct text_writer *w)
 		format_count(blocks, report->reachable.blocks, "block"));
 	fprintf(w->out, " (searched in %s", format_ns(time, scan->took_ns));
 	if (!(scan->flags & LW_SCAN_AT_EXIT))
-		fprintf(w->out, ", %s after the start", format_ns(time, scan->began_ns));
+		fprintf(w->out, ", %s ago", format_ns(time, report_age_ms(report, (uint32_t)(scan->began_ns / 1000000)) * 1000000));
 	if (scan->flags & LW_SCAN_APPROXIMATE)
 		fputs(", about: where other threads stood was not known", w->out);
 	fputs(")\n", w->out);

@@ -241,13 +241,24 @@ const struct growth *watch_growth(struct watch *watch, size_t place)
 	return &site->growth;
 }
 
+/* By the last search, if there was one. What is lost stays so. */
+static bool is_lost(const struct watch *watch, size_t place)
+{
+	const struct model *model = watch->decode.model;
+
+	return model_is_scanned(model) && model->sites[place].scan.lost_blocks > 0;
+}
+
 enum verdict watch_verdict(struct watch *watch, size_t place)
 {
 	const struct watch_site *site = watch_judge(watch, place);
+	enum verdict verdict;
 
 	if (!site->is_judged)
 		return VERDICT_UNFREED;
-	return verdict_with_growth(site->judged.verdict, watch_growth(watch, place)->kind, false);
+	verdict = verdict_with_growth(site->judged.verdict, watch_growth(watch, place)->kind, false);
+	return is_lost(watch, place) && verdict != VERDICT_GROWING && verdict != VERDICT_RUNTIME ? VERDICT_LOST
+													  : verdict;
 }
 
 uint64_t watch_oldest_ms(const struct watch *watch, size_t site)
