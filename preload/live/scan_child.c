@@ -23,7 +23,7 @@
 #include "preload/share/box.h"
 
 /* A run that is over sooner has no site that grows, so nobody asks who holds it. */
-enum { SOON_MS = 2000 };
+enum { SOON_MS = 2000, NICENESS = 10 };
 
 static struct lw_chain chains[LW_MAX_CHAINS];
 static uint32_t nr_chains;
@@ -55,7 +55,7 @@ static __attribute__((noreturn)) void fail(uint32_t state, uint32_t why)
 }
 
 /* A copy of a large process must not be in anybody's way: not kept alive, not dumped, first to go when memory is out. */
-static void settle(void)
+static void settle(bool is_waited_for)
 {
 	static const int limits[] = { RLIMIT_AS, RLIMIT_DATA };
 	int fd = lw_sys_open("/proc/self/oom_score_adj", O_WRONLY);
@@ -65,6 +65,8 @@ static void settle(void)
 		(void)lw_sys_write(fd, "1000", 4);
 		lw_sys_close(fd);
 	}
+	if (!is_waited_for)
+		(void)lw_syscall(SYS_setpriority, PRIO_PROCESS, 0, NICENESS);
 	for (size_t i = 0; i < LW_ARRAY_LENGTH(limits); i++) {
 		if (lw_syscall(SYS_prlimit64, 0, limits[i], 0, &limit) < 0)
 			continue;
@@ -261,7 +263,7 @@ void lw_scan_child(const struct lw_scan_plan *plan)
 
 	(void)lw_syscall(SYS_close_range, 0, ~0u, 0);
 	(void)lw_syscall(SYS_prctl, PR_SET_PDEATHSIG, 9 /* SIGKILL */, 0, 0, 0);
-	settle();
+	settle(plan->flags & LW_SCAN_AT_EXIT);
 	lw_hot = plan->hot;
 	find_out(&gather, plan);
 	leave();

@@ -18,8 +18,8 @@ enum {
 	STACK_BYTES = 64 << 10,
 	BETWEEN_MS = 30, /* two snapshots: longer than any few instructions, even of a thread that waits for a core */
 	BETWEEN_STOPPED_MS = 1, /* where all registers were known, there was no such moment */
-	LEAST_LIMIT_MS = 10000,
-	LIMIT_MS_PER_GB = 5000,
+	LEAST_LIMIT_MS = 30000, /* a core may be busy with others: half a second a GB if it is not */
+	LIMIT_MS_PER_GB = 20000,
 	FIRST_POLL_US = 50,
 	MAX_POLL_US = 5000,
 	VECTORS_BYTES = LW_SCAN_MAX_THREADS * LW_SCAN_VECTOR_BYTES,

@@ -39,6 +39,8 @@ struct lw_scan_marks {
 	uint32_t *queue; /* entries in the order they were met; each stands in it once */
 	uint32_t *parents; /* by entry: the block it was first met in, or LW_SCAN_NOTHING: a root */
 	uint64_t nr_queued, nr_swept;
+	uint64_t nr_given_back; /* the front of the queue, that is not there any more */
+	uint64_t queue_bytes;	/* most that was ever in use */
 	uint32_t here_in; /* the entry being swept */
 	uint32_t nr_candidates;
 	struct lw_scan_candidate candidates[LW_SCAN_CANDIDATES];

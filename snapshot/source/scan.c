@@ -19,7 +19,7 @@
 enum {
 	POLL_MS = 5,
 	BEGIN_WAIT_MS = 3000, /* until it has begun */
-	END_WAIT_MS = 60000,
+	END_WAIT_MS = 120000,
 };
 
 static void sleep_ms(long ms)
@@ -83,7 +83,7 @@ enum source_answer source_scan_look(struct source_scan *scan, struct source_erro
 	if (waited_ms < END_WAIT_MS)
 		return SOURCE_NOT_YET;
 	(void)snprintf(error->text, sizeof(error->text),
-		"process %d has not finished looking for lost memory within a minute", region->pid);
+		"process %d has not finished looking for lost memory within two minutes", region->pid);
 	return SOURCE_NO_ANSWER;
 }
 
