@@ -24,6 +24,7 @@ static struct lw_scan_plan plan; /* of the scan under way; there is one at a tim
 static uint32_t is_starting;	 /* taken by exchange; held while keeper and plan are looked at */
 static int32_t keeper;		 /* its pid, to be reaped; 0 none */
 static const struct lw_options *settings;
+static uintptr_t first_descriptor; /* of the thread that brought us up */
 static uint64_t last_ns;	 /* when the last scan of the running process began */
 
 /* The thread-locals of the module whose malloc is the next in line. */
@@ -56,6 +57,7 @@ static int find_locals(struct dl_phdr_info *module, size_t bytes, void *unused)
 void lw_scan_init(const struct lw_options *options)
 {
 	settings = options;
+	first_descriptor = lw_thread_pointer();
 	if (!lw_real.is_glibc && !lw_real.is_overridden)
 		(void)dl_iterate_phdr(find_locals, NULL);
 }
@@ -220,6 +222,23 @@ LW_COLD void lw_scan_look(const struct lw_options *options)
 		start_keeper(options);
 	}
 	lw_store_release(&is_starting, 0);
+}
+
+void lw_scan_after_death(void)
+{
+	if (settings->scan != LW_SCAN_OPTION_EXIT || !lw_scan_has_memory(lw_scan_needed_bytes()))
+		return;
+	plan.hot = lw_hot;
+	plan.pid = lw_box->pid;
+	plan.tid = 0;
+	plan.flags = LW_SCAN_AT_EXIT;
+	plan.step = LW_SCAN_STEP_ONLY;
+	plan.descriptor = first_descriptor;
+	plan.list = NULL;
+	plan.vectors = NULL;
+	plan.nr_threads = 0;
+	lw_box->scan.began_mono_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
+	lw_scan_once(&plan, NULL);
 }
 
 void lw_scan_forked(void)

@@ -33,6 +33,12 @@ void lw_scan_look(const struct lw_options *options);
  */
 bool lw_scan_now(const uint64_t regs[LW_NR_REGS], uint64_t *bytes, uint64_t *blocks);
 
+/*
+ * After the process was killed, by the helper, which still has its memory: where its threads stood is not known.
+ * Waits until it is done, a bounded time.
+ */
+void lw_scan_after_death(void);
+
 /* In a forked child: scans that are under way are the parent's. */
 void lw_scan_forked(void);
 

@@ -250,6 +250,9 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	}
 	if (plan->step == LW_SCAN_STEP_SECOND)
 		spare_unlisted(marks, plan->list);
+	if (gather->roots.nr_unknown_stacks && !lw_scan_spare_few(marks,
+			(uint64_t)gather->roots.nr_unknown_stacks * LW_SCAN_REGISTERS, gather->nr_sites))
+		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);
 	lw_scan_judge(marks, sites, gather->nr_sites);
 	examples = (struct lw_scan_examples){ &gather->roots, marks, gather->tallies, sites, gather->nr_sites,
 		(uint32_t)now_ms, !(plan->flags & LW_SCAN_AT_EXIT) || now_ms > SOON_MS };

@@ -281,6 +281,34 @@ static void drag_along(struct lw_scan_marks *marks, struct lw_scan_site *sites, 
 	}
 }
 
+bool lw_scan_spare_few(struct lw_scan_marks *marks, uint64_t nr_hidden, uint32_t nr_sites)
+{
+	const uint64_t lost = LW_SCAN_INDIRECT | LW_SCAN_LEADER;
+	uint32_t *counts = lw_scan_room((uint64_t)(nr_sites + 1) * sizeof(*counts));
+
+	if (!counts)
+		return false;
+	find_leaders(marks);
+	for (uint32_t at = 0; at < marks->index.nr; at++) {
+		const struct lw_scan_entry *entry = &marks->index.entries[at];
+
+		if (entry->start & LW_SCAN_LEADER && lw_scan_site(entry) < nr_sites)
+			counts[lw_scan_site(entry)]++;
+	}
+	marks->phase = LW_SCAN_REACHING;
+	for (uint32_t at = 0; at < marks->index.nr; at++) {
+		struct lw_scan_entry *entry = &marks->index.entries[at];
+		bool is_spared = entry->start & LW_SCAN_LEADER && lw_scan_site(entry) < nr_sites &&
+				 counts[lw_scan_site(entry)] <= nr_hidden;
+
+		entry->start &= ~lost;
+		if (is_spared)
+			lw_scan_mark_entry(marks, at);
+	}
+	lw_scan_mark_rest(marks);
+	return true;
+}
+
 void lw_scan_judge(struct lw_scan_marks *marks, struct lw_scan_site *sites, uint32_t nr_sites)
 {
 	find_leaders(marks);

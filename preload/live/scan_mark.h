@@ -63,6 +63,12 @@ void lw_scan_mark_range(struct lw_scan_marks *marks, uintptr_t from, uintptr_t t
 void lw_scan_mark_entry(struct lw_scan_marks *marks, uint32_t at);
 void lw_scan_mark_rest(struct lw_scan_marks *marks);
 
+/*
+ * After all roots, where registers of threads are not known: each may hold the only pointer to something. Of
+ * sites with no more lost blocks than nr_hidden nothing is accused. False: no memory.
+ */
+bool lw_scan_spare_few(struct lw_scan_marks *marks, uint64_t nr_hidden, uint32_t nr_sites);
+
 /* After all roots: sums by site into sites[nr_sites], which is zero. */
 void lw_scan_judge(struct lw_scan_marks *marks, struct lw_scan_site *sites, uint32_t nr_sites);
 

@@ -40,7 +40,7 @@ static const uint64_t *words_at(uintptr_t at)
 /* Where descriptors keep their thread's number; 0 if it cannot be told. */
 static size_t find_tid_place(const struct lw_scan_threads *threads)
 {
-	for (size_t at = TID_FROM; at < TID_TO; at += sizeof(int32_t)) {
+	for (size_t at = TID_FROM; threads->tid && at < TID_TO; at += sizeof(int32_t)) {
 		if (*(const int32_t *)(threads->descriptor + at) == threads->tid)
 			return at;
 	}

@@ -23,11 +23,14 @@ struct lw_scan_thread {
 	uint64_t frame[LW_NR_REGS]; /* DWARF numbering; its pc is 0 where that is not known */
 };
 
+/* How many of a thread's registers may hold the only pointer to a block. */
+enum { LW_SCAN_REGISTERS = 16 };
+
 struct lw_scan_threads {
 	const struct lw_scan_thread *known;
 	size_t nr_known;
 	uintptr_t descriptor; /* of any living thread of known number: the secrets are read there */
-	int32_t tid;	      /* its number */
+	int32_t tid;	      /* its number; 0: all threads are dead, and their numbers gone: no stack is cut */
 	int32_t main_tid;     /* the process's number */
 	/* thread-locals of an allocator, no root either: from each descriptor; 0 bytes none */
 	intptr_t locals_at;
