@@ -25,6 +25,7 @@ static uint32_t is_starting;	 /* taken by exchange; held while keeper and plan a
 static int32_t keeper;		 /* its pid, to be reaped; 0 none */
 static const struct lw_options *settings;
 static uintptr_t first_descriptor; /* of the thread that brought us up */
+static bool is_first_main;
 static uint64_t last_ns;	 /* when the last scan of the running process began */
 
 /* The thread-locals of the module whose malloc is the next in line. */
@@ -58,6 +59,7 @@ void lw_scan_init(const struct lw_options *options)
 {
 	settings = options;
 	first_descriptor = lw_thread_pointer();
+	is_first_main = lw_sys_gettid() == lw_sys_getpid();
 	if (!lw_real.is_glibc && !lw_real.is_overridden)
 		(void)dl_iterate_phdr(find_locals, NULL);
 }
@@ -78,6 +80,7 @@ static void fill_plan(uint32_t flags, const struct lw_options *options)
 	plan.descriptor = lw_thread_pointer();
 	plan.tid = lw_sys_gettid();
 	plan.pid = lw_box->pid;
+	plan.main_descriptor = is_first_main ? first_descriptor : 0;
 	plan.flags = flags;
 	plan.nr_threads = 0;
 }
@@ -244,6 +247,7 @@ void lw_scan_after_death(void)
 void lw_scan_forked(void)
 {
 	is_starting = 0;
+	is_first_main = false;
 	keeper = 0;
 	last_ns = 0;
 }

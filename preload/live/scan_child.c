@@ -238,7 +238,7 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	lw_blocks_visit(add_block, gather);
 	know_allocator(&gather->roots);
 	gather->roots.threads = (struct lw_scan_threads){ plan->threads, plan->nr_threads, plan->descriptor,
-		plan->tid, plan->pid, plan->locals_at, plan->locals_bytes };
+		plan->tid, plan->pid, plan->main_descriptor, plan->locals_at, plan->locals_bytes };
 	if (!lw_scan_index_sort(&marks->index) || !lw_scan_roots_find(&gather->roots, marks) ||
 			!lw_scan_index_finish(&marks->index) || !lw_scan_marks_init(marks))
 		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);
@@ -250,6 +250,8 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	}
 	if (plan->step == LW_SCAN_STEP_SECOND)
 		spare_unlisted(marks, plan->list);
+	if (!gather->roots.nr_unknown_stacks && plan->flags & LW_SCAN_APPROXIMATE)
+		gather->roots.nr_unknown_stacks = 1; /* a thread that is none of libc's */
 	if (gather->roots.nr_unknown_stacks && !lw_scan_spare_few(marks,
 			(uint64_t)gather->roots.nr_unknown_stacks * LW_SCAN_REGISTERS, gather->nr_sites))
 		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);

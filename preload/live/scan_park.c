@@ -135,7 +135,7 @@ static int send_one(void *context, int32_t tid)
 {
 	struct sending *sending = context;
 
-	if (tid == sending->spare)
+	if (tid == sending->spare || lw_scan_task_is_gone(sending->pid, tid))
 		return 0;
 	if (may_send(sending->pid, tid) &&
 			lw_syscall(SYS_tgkill, sending->pid, tid, park.signal) == 0)

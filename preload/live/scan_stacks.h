@@ -5,7 +5,8 @@
  * A thread's stack counts from its stack pointer up; below it lie frames that have returned. The C
  * library keeps the stacks of ended threads for new ones: nothing in them counts. They are found by
  * the thread descriptor at the top of each, which is told by its pointers to itself and by the
- * process's two secrets that stand in each of them; its thread number is 0 when the thread has ended.
+ * process's two secrets that stand in each of them; its thread number is 0 when the thread has ended, -1
+ * when somebody has joined it.
  */
 #ifndef LW_LIVE_SCAN_STACKS_H
 #define LW_LIVE_SCAN_STACKS_H
@@ -32,6 +33,7 @@ struct lw_scan_threads {
 	uintptr_t descriptor; /* of any living thread of known number: the secrets are read there */
 	int32_t tid;	      /* its number; 0: all threads are dead, and their numbers gone: no stack is cut */
 	int32_t main_tid;     /* the process's number */
+	uintptr_t main_descriptor; /* of the main thread; 0 unknown */
 	/* thread-locals of an allocator, no root either: from each descriptor; 0 bytes none */
 	intptr_t locals_at;
 	size_t locals_bytes;
