@@ -146,6 +146,8 @@ unsigned lw_scan_stacks_cut(const struct lw_maps *maps, const struct lw_scan_thr
 	search.tid_at = find_tid_place(threads);
 	main_sp = sp_of(&search, threads->main_tid);
 	cut_locals(&search, threads->descriptor);
+	if (threads->main_descriptor)
+		cut_locals(&search, threads->main_descriptor);
 	for (const struct lw_map *map = maps->maps; map < maps->maps + maps->nr; map++) {
 		search.map = map;
 		if (map->flags & LW_MAP_MAIN_STACK) {
