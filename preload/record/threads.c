@@ -30,7 +30,7 @@ struct room {
 	struct room *next; /* in the list of spare ones */
 	struct lw_scratch scratch;
 	struct lw_hints hints;
-	struct lw_trails trails;
+	struct lw_trail trail;
 	struct lw_memos memos;
 };
 
@@ -216,7 +216,7 @@ static void use_room(struct lw_thread *thread, struct room *room)
 {
 	thread->scratch = &room->scratch;
 	thread->memos = &room->memos;
-	thread->trails = &room->trails;
+	thread->trail = &room->trail;
 	thread->hints = &room->hints;
 	thread->hints->nr = 0;
 	thread->stack_lo = thread->stack_hi = 0;
@@ -231,7 +231,7 @@ static void give_room(struct lw_thread *thread)
 	spare_rooms = room_of(thread);
 	lw_lock_release(&lw_sites_lock);
 	thread->memos = NULL;
-	thread->trails = NULL;
+	thread->trail = NULL;
 	thread->scratch = NULL;
 	thread->hints = NULL;
 }

@@ -10,15 +10,14 @@
  *
  * Nothing is assumed: every return address is read from the stack, and a rule depends on its return
  * address alone. The stack pointers only say where in the trail to look; their lower halves will do.
- * Frames further out than a walk went stay for later ones, as far as there is room.
+ * Frames further out than a walk went stay for later ones. Only frames that are new are written, in
+ * place of those that are gone: a copy of the whole trail at each walk cost the program more in
+ * cache misses than the walk had saved.
  */
 #ifndef LW_UNWIND_TRAIL_H
 #define LW_UNWIND_TRAIL_H
 
-#include <string.h>
-
 #include "preload/base/base.h"
-#include "preload/base/hot.h"
 #include "preload/unwind/cfi.h"
 #include "preload/unwind/unwind.h"
 
@@ -30,16 +29,20 @@ struct lw_trail_step {
 	uint32_t rule;
 };
 
+/* All zero is a valid beginning. */
 struct lw_trail {
-	uint32_t nr;	     /* without the one that marks the end */
+	uint32_t nr;	     /* the last ones of `steps` are in use, outermost last */
 	uint32_t generation; /* of lw_hot: rules may be void when it has risen */
+	struct lw_trail_step fresh[LW_MAX_FRAMES]; /* met in this walk, not in their place yet */
 	struct lw_trail_step steps[LW_TRAIL_STEPS + 1];
 };
 
-/* One is read while the other is written. All zero is a valid beginning. */
-struct lw_trails {
-	uint32_t turn;
-	struct lw_trail pair[2];
+/* A walk along a trail. */
+struct lw_trail_walk {
+	struct lw_trail_step *at;    /* the next step of the walk before */
+	struct lw_trail_step *from;  /* what lies between this and `at` goes: the fresh ones come there */
+	struct lw_trail_step *first; /* the innermost */
+	uint32_t nr_fresh;
 };
 
 /* Does the rule need the stack pointer alone, and lead outward? */
@@ -48,49 +51,55 @@ LW_INLINE bool lw_trail_can_follow(uint32_t rule)
 	return lw_rule_type(rule) == LW_RULE_SP && lw_rule_cfa(rule);
 }
 
-LW_INLINE void lw_trail_end(struct lw_trail *trail, uint32_t nr)
+LW_INLINE struct lw_trail_walk lw_trail_begin(struct lw_trail *trail, uint32_t generation)
 {
-	trail->nr = nr;
-	trail->steps[nr] = (struct lw_trail_step){ 0, UINT32_MAX, 0 };
+	struct lw_trail_step *end = trail->steps + LW_TRAIL_STEPS, *first;
+
+	if (LW_UNLIKELY(!trail->nr || trail->generation != generation)) {
+		trail->nr = 0;
+		trail->generation = generation;
+		*end = (struct lw_trail_step){ 0, UINT32_MAX, 0 };
+	}
+	first = end - trail->nr;
+	return (struct lw_trail_walk){ first, first, first, 0 };
 }
 
-/* The trail of the walk before; emptied if code was unmapped since. */
-LW_INLINE const struct lw_trail_step *lw_trail_read(struct lw_trails *trails, uint32_t generation)
+/* To the place of a frame with this stack pointer. */
+LW_INLINE void lw_trail_seek(struct lw_trail_walk *walk, uintptr_t sp)
 {
-	struct lw_trail *last = &trails->pair[trails->turn & 1];
-
-	if (LW_UNLIKELY(!last->nr || last->generation != generation))
-		lw_trail_end(last, 0);
-	return last->steps;
+	while (walk->at->sp < (uint32_t)sp)
+		walk->at++;
 }
 
-LW_INLINE struct lw_trail_step *lw_trail_write(struct lw_trails *trails)
+/* Puts the fresh steps in place of those passed over. No room: the trail begins anew at the next walk. */
+LW_INLINE void lw_trail_splice(struct lw_trail *trail, struct lw_trail_walk *walk)
 {
-	return trails->pair[~trails->turn & 1].steps;
+	ptrdiff_t more = (ptrdiff_t)walk->nr_fresh - (walk->at - walk->from);
+	ptrdiff_t nr_inner = walk->from - walk->first;
+
+	if (LW_UNLIKELY(walk->first - trail->steps < more)) {
+		walk->first = walk->at = walk->from = trail->steps + LW_TRAIL_STEPS;
+		walk->nr_fresh = 0;
+		return;
+	}
+	walk->first -= more;
+	for (ptrdiff_t i = 0; more > 0 && i < nr_inner; i++)
+		walk->first[i] = walk->first[i + more];
+	for (ptrdiff_t i = nr_inner; more < 0 && i-- > 0;)
+		walk->first[i] = walk->first[i + more];
+	for (uint32_t i = 0; i < walk->nr_fresh; i++)
+		walk->at[(ptrdiff_t)i - walk->nr_fresh] = trail->fresh[i];
+	walk->nr_fresh = 0;
+	walk->from = walk->at;
 }
 
-/* The place in the last trail for a frame with this stack pointer, not before `at`. */
-LW_INLINE const struct lw_trail_step *lw_trail_seek(const struct lw_trail_step *at, uintptr_t sp)
+LW_INLINE void lw_trail_end(struct lw_trail *trail, struct lw_trail_walk *walk, uintptr_t sp, bool is_kept)
 {
-	while (at->sp < (uint32_t)sp)
-		at++;
-	return at;
-}
-
-/* A walk left nr steps, and saw nothing of the last trail from `rest` on. */
-LW_INLINE void lw_trail_keep(struct lw_trails *trails, uint32_t nr, const struct lw_trail_step *rest,
-		uint32_t generation)
-{
-	const struct lw_trail *last = &trails->pair[trails->turn & 1];
-	struct lw_trail *trail = &trails->pair[~trails->turn & 1];
-	uint32_t nr_rest = (uint32_t)(last->steps + last->nr - rest);
-
-	if (nr_rest > LW_TRAIL_STEPS - nr)
-		nr_rest = LW_TRAIL_STEPS - nr;
-	memcpy(trail->steps + nr, rest, nr_rest * sizeof(*rest));
-	trail->generation = generation;
-	lw_trail_end(trail, nr + nr_rest);
-	trails->turn++;
+	if (walk->nr_fresh) {
+		lw_trail_seek(walk, sp);
+		lw_trail_splice(trail, walk);
+	}
+	trail->nr = is_kept ? (uint32_t)(trail->steps + LW_TRAIL_STEPS - walk->first) : 0;
 }
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "preload/base/hot.h"
 #include "preload/unwind/rules.h"
 #include "preload/unwind/stack.h"
 #include "preload/unwind/trail.h"
@@ -174,7 +175,6 @@ static LW_COLD void walk_slowly(struct walk *walk, const struct lw_frame *frame,
 struct stride {
 	uintptr_t sp, pc;
 	struct fp fp;
-	const struct lw_trail_step *old; /* the place in the last walk's trail */
 	uint32_t nr;
 };
 
@@ -182,10 +182,10 @@ struct stride {
  * As long as the frames are the last walk's: the rule is at hand, and needs the stack pointer alone.
  * Leaves at the first other frame, and before the last one that is wanted.
  */
-LW_INLINE struct stride follow_trail(struct stride at, uintptr_t base, uintptr_t end, uint32_t max_frames,
-		struct lw_stack *stack, struct lw_trail_step *new)
+LW_INLINE struct stride follow_trail(struct stride at, struct lw_trail_walk *trail, uintptr_t base,
+		uintptr_t end, uint32_t max_frames, struct lw_stack *stack)
 {
-	const struct lw_trail_step *old = at.old;
+	struct lw_trail_step *old = trail->at;
 	uintptr_t sp = at.sp, pc = at.pc, saved_fp = 0;
 	uint32_t nr = at.nr;
 
@@ -195,15 +195,16 @@ LW_INLINE struct stride follow_trail(struct stride at, uintptr_t base, uintptr_t
 
 		if (LW_UNLIKELY(cfa > end))
 			break;
+		old->sp = (uint32_t)sp;
+		old++;
 		stack->pcs[nr] = pc;
-		new[nr] = (struct lw_trail_step){ pc, (uint32_t)sp, rule };
 		saved_fp = lw_rule_fp(rule) ? cfa - 8 * (uintptr_t)lw_rule_fp(rule) : saved_fp;
 		stack->slots[++nr] = (uint16_t)((cfa - 8 - base) / 8);
 		sp = cfa;
 		pc = *(const uintptr_t *)(cfa - 8);
-		old++;
 	}
-	return (struct stride){ sp, pc, saved_fp ? (struct fp){ 0, saved_fp } : at.fp, old, nr };
+	trail->at = trail->from = old;
+	return (struct stride){ sp, pc, saved_fp ? (struct fp){ 0, saved_fp } : at.fp, nr };
 }
 
 /* One frame by its rule, the stack pointer alone being needed as nearly always. False: not so. */
@@ -243,27 +244,32 @@ static LW_NOINLINE bool stride_slowly(struct stride *at, uint32_t rule, struct l
 static bool walk_quickly(struct lw_thread *thread, const struct lw_frame *frame, uint32_t max_frames,
 		struct lw_stack *stack, uint32_t generation, bool is_sure)
 {
-	struct lw_trail_step *new = lw_trail_write(thread->trails);
+	struct lw_trail_walk trail = lw_trail_begin(thread->trail, generation);
+	struct stride at = { .sp = frame->sp, .pc = frame->pc, .fp = { frame->fp, 0 } };
 	uintptr_t base = frame->sp, end = thread->stack_hi;
-	struct stride at = { .sp = base, .pc = frame->pc, .fp = { frame->fp, 0 },
-		.old = lw_trail_read(thread->trails, generation) };
 	bool is_exact = false;
 	uint32_t rule;
 
 	for (;;) {
-		at.old = lw_trail_seek(at.old, at.sp);
-		if (LW_LIKELY(!is_exact && !(at.sp & 7)))
-			at = follow_trail(at, base, end, max_frames, stack, new);
+		lw_trail_seek(&trail, at.sp);
+		if (LW_LIKELY(trail.at->pc == at.pc && !is_exact && !(at.sp & 7))) {
+			if (trail.nr_fresh || trail.at != trail.from)
+				lw_trail_splice(thread->trail, &trail);
+			at = follow_trail(at, &trail, base, end, max_frames, stack);
+		}
 		if (LW_UNLIKELY(!at.pc)) {
 			stack->is_repeatable = false; /* ended by what memory held, not by a rule */
 			break;
 		}
 		rule = LW_UNLIKELY(is_exact) ? lw_cfi_pack(at.pc, true) : lw_rules_find(at.pc);
-		if (LW_UNLIKELY(lw_rule_type(rule) == LW_RULE_SLOW))
+		if (LW_UNLIKELY(lw_rule_type(rule) == LW_RULE_SLOW)) {
+			lw_trail_end(thread->trail, &trail, at.sp, false);
 			return false;
+		}
 		stack->pcs[at.nr] = at.pc + is_exact;
-		new[at.nr] = (struct lw_trail_step){ !is_exact && lw_trail_can_follow(rule) ? at.pc : 0,
-			(uint32_t)at.sp, rule };
+		thread->trail->fresh[trail.nr_fresh++] = (struct lw_trail_step){
+			!is_exact && lw_trail_can_follow(rule) ? at.pc : 0, (uint32_t)at.sp, rule
+		};
 		if (++at.nr == max_frames) {
 			/* the next rule tells whether anything was cut off, without reading memory */
 			stack->is_truncated = lw_rule_type(rule) != LW_RULE_END;
@@ -278,8 +284,7 @@ static bool walk_quickly(struct lw_thread *thread, const struct lw_frame *frame,
 	stack->nr = at.nr;
 	if (LW_UNLIKELY((at.sp - base) / 8 > UINT16_MAX))
 		stack->is_repeatable = false;
-	if (LW_LIKELY(is_sure && !lw_load(&lw_hot.unloading)))
-		lw_trail_keep(thread->trails, at.nr, lw_trail_seek(at.old, at.sp), generation);
+	lw_trail_end(thread->trail, &trail, at.sp, is_sure && !lw_load(&lw_hot.unloading));
 	return true;
 }
 

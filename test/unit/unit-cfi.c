@@ -116,14 +116,14 @@ static bool is_equal(const struct lw_stack *ours, const struct trace *theirs)
 /* The last walk's trail is a short cut: with it and without it the same must come out. */
 static void walk(const struct lw_frame *frame, uint32_t max_frames, struct lw_stack *stack)
 {
-	static __thread struct lw_trails trails;
-	static struct lw_trails none;
+	static __thread struct lw_trail trail;
+	static struct lw_trail none;
 	static struct lw_stack without;
 
 	memset(&none, 0, sizeof(none));
-	lw_self.trails = &none;
+	lw_self.trail = &none;
 	lw_unwind_walk(&lw_self, frame, max_frames, &without);
-	lw_self.trails = &trails;
+	lw_self.trail = &trail;
 	lw_unwind_walk(&lw_self, frame, max_frames, stack);
 	seen.nr_unlike_without += stack->nr != without.nr || stack->is_truncated != without.is_truncated ||
 				  stack->is_repeatable != without.is_repeatable ||
