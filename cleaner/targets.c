@@ -191,13 +191,14 @@ static void bury(struct target *target, unsigned long nr_attached, uint64_t now_
 	err = copy_header(target->shmid, &copy);
 	if (err == -ENOMEM)
 		return; /* for now */
+	/* before it is asked what is wanted: a launcher writes where no cleaner could */
+	if (!err && copy.state == LW_STATE_RUNNING && reporter_is_launcher(&copy) &&
+		now_ns - target->since_ns < launcher_grace_ns)
+		return;
 	if (err || copy.state >= LW_STATE_REPORTED || !reporter_is_wanted(&copy)) {
 		remove_segment(target);
 		return;
 	}
-	if (copy.state == LW_STATE_RUNNING && reporter_is_launcher(&copy) &&
-		now_ns - target->since_ns < launcher_grace_ns)
-		return;
 	/* it still writes down what only its process's memory knows */
 	if (lw_load(&copy.helper_pid) && now_ns - target->since_ns < helper_grace_ns)
 		return;

@@ -28,6 +28,7 @@
 #include "preload/base/sys.h"
 #include "preload/live/cleaner.h"
 #include "preload/live/report.h"
+#include "preload/live/scan.h"
 #include "preload/live/serve.h"
 #include "preload/live/spawn.h"
 #include "preload/live/tell.h"
@@ -186,6 +187,7 @@ static bool go_up(void)
 		lw_log("the program has its own malloc: only operator new is seen");
 	lw_spawn_init(options.programs);
 	lw_report_init(&options);
+	lw_scan_init();
 	lw_tell_init(&options);
 	lw_threads_init();
 	lw_hot.depth = options.depth;
@@ -215,11 +217,13 @@ bool lw_bring_up(void)
 
 void lw_now_and_then(void)
 {
+	lw_scan_look(&options);
 	lw_serve_look();
 }
 
 void lw_child_started(void)
 {
+	lw_scan_forked();
 	lw_serve_forked();
 	(void)lw_box_add_queue();
 	if (lw_options_follows(&options, program_name()))

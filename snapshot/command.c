@@ -38,6 +38,8 @@ static const char usage[] =
 	"  -j, --json[=FILE]     JSON instead of text; with FILE, JSON there and the text\n"
 	"                        on stdout; with --interval or --count an object a tick,\n"
 	"                        one a line\n"
+	"  -L, --leaks           have PID look for memory nothing points to any more first;\n"
+	"                        the exit status is 1 if there is any\n"
 	"  -l, --list            list the watched processes of this user\n"
 	"  -n, --top=N           list the N worst sites, 0 all (as the process was\n"
 	"                        started, else 100); in columns the N largest (20)\n"
@@ -79,6 +81,7 @@ static const struct option long_options[] = {
 	{"bytes", no_argument, NULL, 'b'},
 	{"save", required_argument, NULL, 's'},
 	{"json", optional_argument, NULL, 'j'},
+	{"leaks", no_argument, NULL, 'L'},
 	{"list", no_argument, NULL, 'l'},
 	{"top", required_argument, NULL, 'n'},
 	{"min-bytes", required_argument, NULL, 'm'},
@@ -192,6 +195,9 @@ static void take_option(struct command *command, int opt)
 		command->has_json = true;
 		command->json = optarg;
 		break;
+	case 'L':
+		command->has_leaks = true;
+		break;
 	case 'l':
 		command->is_list = true;
 		break;
@@ -276,7 +282,7 @@ struct command command_parse(int argc, char **argv)
 		.shmid = -1, .interval_ms = 1000, .done_fd = -1, .stderr_fd = 2, .event = -1};
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "1Ci:bs:j::ln:m:S:frc:hV", long_options, NULL)) != -1)
+	while ((opt = getopt_long(argc, argv, "1Ci:bs:j::Lln:m:S:frc:hV", long_options, NULL)) != -1)
 		take_option(&command, opt);
 	if (optind < argc)
 		command.what = argv[optind++];
@@ -288,6 +294,8 @@ struct command command_parse(int argc, char **argv)
 	} else if (!command.what) {
 		usage_error("which process? give a PID, a FILE or -");
 	}
+	if (command.has_leaks && (!command.what || !command_is_number(command.what)))
+		usage_error("--leaks needs the PID of a watched process");
 	if (command.save && (!command.what || !command_is_number(command.what)))
 		usage_error("--save needs the PID of a watched process");
 	settle(&command);

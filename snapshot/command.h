@@ -17,7 +17,7 @@ struct setting {
 };
 
 struct command {
-	bool is_list, is_report, has_json;
+	bool is_list, is_report, has_json, has_leaks;
 	bool is_once, is_columns, has_exact;
 	bool has_interval, has_count;
 	uint32_t interval_ms, nr_ticks;	       /* of a watch; nr_ticks 0: until it ends */

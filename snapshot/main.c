@@ -264,6 +264,15 @@ static int print_report(
 	return err ? 1 : 0;
 }
 
+/* What it cannot answer is said, and the report is of its last answer. */
+static void ask_for_leaks(const struct command *command)
+{
+	struct source_error error = {""};
+
+	if (!source_ask_scan((pid_t)command_int("leaks", command->what), &error))
+		(void)fprintf(stderr, "leakwatch-snapshot: %s\n", error.text);
+}
+
 /* Once it is written nobody else is to report, though the target be killed before it says so itself. */
 static void report_and_mark(
 	const struct command *command, struct report *report, const char *complaints)
@@ -287,6 +296,8 @@ static int run_report(const struct command *command)
 	bool is_gone = false;
 	int status = 0;
 
+	if (command->has_leaks)
+		ask_for_leaks(command);
 	report.model = read_model(command, &is_gone);
 	report.state = state_of(command, report.model, is_gone);
 	report.missing = decode_missing(report.model);
@@ -314,6 +325,8 @@ static int run_report(const struct command *command)
 			report_and_mark(command, &report, complaints);
 		else
 			status = print_report(command, &report, complaints);
+		if (command->has_leaks && report.lost.blocks)
+			status = 1;
 		say_done(command, &report);
 	}
 	/* the end of the process frees the rest faster than we could */

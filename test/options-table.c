@@ -36,6 +36,9 @@ static void print_values(const struct lw_option_spec *spec, bool is_man)
 	case LW_OPTION_BYTES:
 		fputs("bytes", stdout);
 		break;
+	case LW_OPTION_SECONDS:
+		fputs("time", stdout);
+		break;
 	case LW_OPTION_CHOICE:
 		print_text(spec->choices, is_man);
 		break;

@@ -13,7 +13,7 @@
 #define PR_SET_VMA_ANON_NAME 0
 #endif
 
-enum { LARGE_BYTES = 1 << 20, MAX_LARGE = 1024, PAGES_AT_ONCE = 4096 };
+enum { LARGE_BYTES = 1 << 20, MAX_LARGE = 1024, MAX_OWN = 4096, PAGES_AT_ONCE = 4096 };
 
 static const size_t page_bytes = 4096;
 
@@ -28,6 +28,44 @@ static struct large {
 	size_t bytes;
 } large[MAX_LARGE];
 static uint32_t nr_large;
+
+/* All mappings, for a scan, which must not take our tables for the program's. */
+static struct own {
+	uintptr_t start; /* 0: free; release: bytes is set */
+	size_t bytes;
+} own[MAX_OWN];
+static uint32_t nr_own; /* slots ever used; past MAX_OWN some were not noted */
+
+static void note_own(uintptr_t start, size_t bytes)
+{
+	uint32_t slot = __atomic_fetch_add(&nr_own, 1, __ATOMIC_RELAXED);
+
+	if (slot >= MAX_OWN)
+		return;
+	own[slot].bytes = bytes;
+	lw_store_release(&own[slot].start, start);
+}
+
+static void forget_own(uintptr_t start)
+{
+	for (uint32_t slot = 0; slot < lw_load(&nr_own) && slot < MAX_OWN; slot++) {
+		if (lw_load(&own[slot].start) == start)
+			lw_store(&own[slot].start, 0);
+	}
+}
+
+bool lw_mem_visit(lw_mem_visit_fn *visit, void *context)
+{
+	uint32_t nr = lw_load(&nr_own);
+
+	for (uint32_t slot = 0; slot < nr && slot < MAX_OWN; slot++) {
+		uintptr_t start = lw_load_acquire(&own[slot].start);
+
+		if (start)
+			visit(context, start, start + own[slot].bytes);
+	}
+	return nr <= MAX_OWN;
+}
 
 static void note(void *start, size_t bytes)
 {
@@ -69,6 +107,7 @@ void *lw_mem_map(size_t bytes, const char *name)
 	(void)lw_syscall(SYS_madvise, at, whole, MADV_DONTDUMP);
 	name_mapping((void *)at, whole, name);
 	note((void *)at, whole);
+	note_own((uintptr_t)at, whole);
 	return (void *)at;
 }
 
@@ -78,6 +117,7 @@ void lw_mem_unmap(void *start, size_t bytes)
 
 	if (!start)
 		return;
+	forget_own((uintptr_t)start);
 	(void)lw_syscall(SYS_munmap, start, whole);
 	for (uint32_t slot = 0; slot < lw_load(&nr_large) && slot < MAX_LARGE; slot++) {
 		if (lw_load(&large[slot].start) == start)

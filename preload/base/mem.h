@@ -17,6 +17,13 @@ void *lw_mem_map(size_t bytes, const char *name);
 void lw_mem_unmap(void *start, size_t bytes);
 
 /*
+ * Calls visit for each of our mappings that is still there; false: there are more than are remembered.
+ * In a process that has copied this memory it tells the same.
+ */
+typedef void lw_mem_visit_fn(void *context, uintptr_t start, uintptr_t end);
+bool lw_mem_visit(lw_mem_visit_fn *visit, void *context);
+
+/*
  * What our mappings really hold: small ones whole, large sparse ones by the pages that exist (as
  * far as their first MAX_LARGE go). Asks the kernel, some microseconds for each large one.
  */

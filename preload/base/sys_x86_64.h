@@ -9,6 +9,8 @@
 #ifndef LW_BASE_SYS_X86_64_H
 #define LW_BASE_SYS_X86_64_H
 
+#include <ucontext.h>
+
 #include "preload/base/base.h"
 
 LW_INLINE long lw_syscall6(long nr, long a, long b, long c, long d, long e, long f)
@@ -86,6 +88,39 @@ LW_INLINE void lw_registers_read(uint64_t regs[LW_NR_REGS])
 			 : "r"(regs)
 			 : "rax", "memory");
 }
+
+/* What PTRACE_GETREGS gives (struct user_regs_struct), as words. */
+enum { LW_PTRACE_REGS = 27, LW_PTRACE_RESULT = 10, LW_PTRACE_NUMBER = 15, LW_PTRACE_PC = 16, LW_PTRACE_SP = 19 };
+
+/* NT_X86_XSTATE: the vector registers, with PTRACE_GETREGSET. */
+enum { LW_PTRACE_ALL_REGS = 0x202 };
+
+/* A leaf function may use so much below the stack pointer. */
+enum { LW_RED_ZONE_BYTES = 128 };
+
+/* Makes a stopped thread do the system call again that it is just coming back from. */
+LW_INLINE void lw_ptrace_regs_repeat(uint64_t regs[LW_PTRACE_REGS])
+{
+	regs[LW_PTRACE_RESULT] = regs[LW_PTRACE_NUMBER];
+	regs[LW_PTRACE_PC] -= 2; /* the length of `syscall` */
+}
+
+/* What a signal handler finds in its third argument: all general registers, and the stack pointer. */
+LW_INLINE uint32_t lw_context_regs(const ucontext_t *context, uint64_t *regs)
+{
+	__builtin_memcpy(regs, context->uc_mcontext.gregs, NGREG * sizeof(*regs));
+	return NGREG;
+}
+
+LW_INLINE uintptr_t lw_context_sp(const ucontext_t *context)
+{
+	return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+}
+
+_Static_assert(NGREG <= LW_PTRACE_REGS, "both fit the same room");
+
+/* Where a handler that was set without libc returns to. */
+#define LW_SIGNAL_RETURN "mov $15, %eax\n\tsyscall"
 
 /*
  * The caller of a hook: its return address, its stack pointer after the return, its frame pointer.

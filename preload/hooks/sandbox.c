@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sandbox.c - prctl() and syscall(), interposed to learn that the program enters a seccomp sandbox.
+ * sandbox.c - prctl() and syscall(), interposed to learn that the program enters a seccomp sandbox,
+ * or becomes the one that adopts orphans.
  *
- * Both pass straight through to the kernel, as libc's do. What is noticed is only PR_SET_SECCOMP and
- * SYS_seccomp: from then on LeakWatch makes no system call of its own in this process (sandbox.h).
+ * Both pass straight through to the kernel, as libc's do. From PR_SET_SECCOMP and SYS_seccomp on
+ * LeakWatch makes no system call of its own in this process (sandbox.h).
  */
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -13,6 +14,7 @@
 #include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
 #include "preload/record/track.h"
+#include "preload/share/box.h"
 
 int prctl(int option, ...);
 long syscall(long number, ...);
@@ -38,6 +40,16 @@ static long enter_sandbox(long number, const long *a)
 	return result;
 }
 
+/* Who adopts orphans is noted: a cleaner that one of its children starts must not be its child (cleaner.c). */
+static long ordinary(long number, const long *a)
+{
+	long result = lw_syscall6(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+
+	if (number == SYS_prctl && a[0] == PR_SET_CHILD_SUBREAPER && !result)
+		lw_box_set_reaper(a[1] != 0);
+	return result;
+}
+
 LW_EXPORT int prctl(int option, ...)
 {
 	long a[6] = { option };
@@ -49,7 +61,14 @@ LW_EXPORT int prctl(int option, ...)
 	va_end(list);
 	if (option == PR_SET_SECCOMP)
 		return (int)finish(enter_sandbox(SYS_prctl, a));
-	return (int)finish(lw_syscall6(SYS_prctl, a[0], a[1], a[2], a[3], a[4], 0));
+	return (int)finish(ordinary(SYS_prctl, a));
+}
+
+static bool is_seccomp(long number, const long *a)
+{
+	if (number == SYS_prctl)
+		return a[0] == PR_SET_SECCOMP;
+	return number == SYS_seccomp && (a[0] == SECCOMP_SET_MODE_STRICT || a[0] == SECCOMP_SET_MODE_FILTER);
 }
 
 LW_EXPORT long syscall(long number, ...)
@@ -61,7 +80,7 @@ LW_EXPORT long syscall(long number, ...)
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(list, long);
 	va_end(list);
-	if (number == SYS_seccomp && (a[0] == SECCOMP_SET_MODE_STRICT || a[0] == SECCOMP_SET_MODE_FILTER))
+	if (is_seccomp(number, a))
 		return finish(enter_sandbox(number, a));
-	return finish(lw_syscall6(number, a[0], a[1], a[2], a[3], a[4], a[5]));
+	return finish(ordinary(number, a));
 }

@@ -14,7 +14,8 @@ static bool start_cleaner(void)
 	static char path[LW_SPAWN_PATH_BYTES]; /* not on a small stack */
 	const char *argv[] = {path, NULL};
 
-	if (lw_box->pid == 1) /* it would be our child, and end with us */
+	/* it would be our child, and end with us; or that of a program which does not know of it */
+	if (lw_box->pid == 1 || lw_load(&lw_box->flags) & LW_REGION_UNDER_REAPER)
 		return false;
 	return lw_spawn_find("leakwatch-cleaner", path, sizeof(path)) &&
 	       lw_spawn(argv, -1, -1, false) > 0;

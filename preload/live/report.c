@@ -11,6 +11,7 @@
 #include "preload/base/sys.h"
 #include "preload/live/raw.h"
 #include "preload/live/reporter.h"
+#include "preload/live/scan.h"
 #include "preload/record/history.h"
 #include "preload/record/track.h"
 #include "preload/share/box.h"
@@ -65,7 +66,7 @@ static void wait_for_other_end(void)
 	}
 }
 
-static int report(enum lw_end how, int status)
+static int report(enum lw_end how, int status, uintptr_t sp)
 {
 	struct lw_report_done done = { 0 };
 	uint64_t started_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
@@ -76,6 +77,8 @@ static int report(enum lw_end how, int status)
 	if (!is_report_wanted())
 		return status;
 	lw_track_finish();
+	if (options->scan == LW_SCAN_OPTION_EXIT && has_something_to_say())
+		lw_scan_at_exit(sp, options);
 	lw_box->own_bytes = lw_mem_used_bytes() + lw_box_used_bytes();
 	lw_box->report_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - started_ns;
 	if (!lw_reporter_run(how, &done)) {
@@ -97,7 +100,7 @@ static bool is_left_to_cleaner(void)
 	       (uint32_t)lw_syscall(SYS_geteuid, 0) != lw_box->uid;
 }
 
-int lw_report_end(enum lw_end how, int status)
+static LW_NOINLINE int end_once(enum lw_end how, int status, uintptr_t sp)
 {
 	uint32_t running = LW_STATE_RUNNING;
 	int saved_errno = errno;
@@ -118,9 +121,20 @@ int lw_report_end(enum lw_end how, int status)
 		lw_store_release(&lw_box->state, LW_STATE_RUNNING); /* it reports what is not REPORTED */
 		return status;
 	}
-	status = report(how, status);
+	status = report(how, status, sp);
 	lw_store_release(&lw_box->state, LW_STATE_REPORTED);
 	lw_box_remove();
 	errno = saved_errno;
+	return status;
+}
+
+/* Kept small: from this frame up the stack is the program's, and its registers are in the frame. */
+LW_NOINLINE int lw_report_end(enum lw_end how, int status)
+{
+	uint64_t regs[LW_NR_REGS] = { 0 };
+
+	lw_registers_read(regs);
+	status = end_once(how, status, regs[LW_REG_SP]);
+	__asm__ volatile("" : : "r"(regs) : "memory"); /* no tail call: the frame stays */
 	return status;
 }

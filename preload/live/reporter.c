@@ -151,6 +151,19 @@ static void send_records(struct pipes *pipes)
 	close_fd(&pipes->records[1]);
 }
 
+/* An orphan, unless it would be given to a watched program, which may count its children. */
+static bool is_to_be_child(void)
+{
+	return lw_load(&lw_box->flags) & LW_REGION_UNDER_REAPER;
+}
+
+static int begin(const char *const *argv, const struct pipes *pipes, uint64_t *before)
+{
+	if (is_to_be_child())
+		return lw_spawn_child(argv, pipes->records[0], pipes->done[1], lw_log_is_same_file(), before);
+	return lw_spawn(argv, pipes->records[0], pipes->done[1], lw_log_is_same_file());
+}
+
 /* what: the option that says which report is wanted. */
 static enum outcome run(const char *what, uint32_t wait_ms, struct lw_report_done *done)
 {
@@ -159,8 +172,9 @@ static enum outcome run(const char *what, uint32_t wait_ms, struct lw_report_don
 	const char *argv[] = { path, "--report", shmid, what, done_fd, NULL };
 	bool is_shared = lw_box_is_shared() && (uint32_t)lw_syscall(SYS_geteuid, 0) == lw_box->uid;
 	bool is_private = !is_shared && !lw_boxfile_path()[0];
-	enum outcome outcome;
+	enum outcome outcome = NOT_STARTED;
 	struct pipes pipes;
+	uint64_t before;
 	int pid;
 
 	if (!lw_spawn_find("leakwatch-snapshot", path, sizeof(path)))
@@ -174,13 +188,17 @@ static enum outcome run(const char *what, uint32_t wait_ms, struct lw_report_don
 		(void)put_number(put_text(done_fd, "--done-fd="), (uint64_t)pipes.done[1]);
 	else
 		argv[4] = NULL;
-	pid = is_private && pipes.records[0] < 0
-			? -EMFILE
-			: lw_spawn(argv, pipes.records[0], pipes.done[1], lw_log_is_same_file());
+	if (!is_private || pipes.records[0] >= 0) {
+		pid = begin(argv, &pipes, &before);
+		close_fd(&pipes.done[1]);
+		if (pid > 0)
+			send_records(&pipes);
+		if (pid > 0)
+			outcome = wait_for(pid, pipes.done[0], wait_ms, done);
+		if (is_to_be_child())
+			lw_spawn_reap(pid, outcome != TOO_LATE, before);
+	}
 	close_fd(&pipes.done[1]);
-	if (pid > 0)
-		send_records(&pipes);
-	outcome = pid > 0 ? wait_for(pid, pipes.done[0], wait_ms, done) : NOT_STARTED;
 	close_fd(&pipes.done[0]);
 	close_fd(&pipes.records[0]);
 	close_fd(&pipes.records[1]);
@@ -198,6 +216,8 @@ bool lw_reporter_tell(uint32_t event, uint32_t wait_ms)
 	enum outcome outcome;
 	char what[32];
 
+	if (is_to_be_child()) /* the program goes on, and may see it */
+		return false;
 	(void)put_number(put_text(what, "--event="), event);
 	outcome = run(what, wait_ms, &done);
 	return outcome == DONE || outcome == TOO_LATE;

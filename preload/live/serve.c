@@ -32,11 +32,7 @@ static uint32_t is_starting;  /* taken by exchange */
 static int32_t running;	      /* tid of the helper; the kernel clears it when the helper has left our memory */
 static int32_t to_be_reaped;  /* its pid; 0 none. Changed while is_starting is held */
 
-/*
- * After unshare(CLONE_NEWPID) the next child would be the first process of a new namespace, which
- * dies with it. Nothing can be told without /proc: then none is started.
- */
-static bool may_have_children(void)
+bool lw_serve_may_clone(void)
 {
 	char own[64], next[64];
 	long own_bytes = lw_syscall(SYS_readlink, "/proc/thread-self/ns/pid", own, sizeof(own));
@@ -62,7 +58,7 @@ static void start(void)
 
 	if (!room)
 		room = lw_mem_map(sizeof(*room), "leakwatch helper");
-	if (!room || !may_have_children() || !lw_helper_prepare()) {
+	if (!room || !lw_serve_may_clone() || !lw_helper_prepare()) {
 		lw_store(&lw_box->is_watched, 0);
 		return;
 	}

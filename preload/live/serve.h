@@ -19,4 +19,10 @@ void lw_serve_look(void);
 /* In a forked child: the helper is the parent's. */
 void lw_serve_forked(void);
 
+/*
+ * After unshare(CLONE_NEWPID) the next child would be the first process of a new namespace, which
+ * dies with it. Nothing can be told without /proc: then none is to be started.
+ */
+bool lw_serve_may_clone(void);
+
 #endif

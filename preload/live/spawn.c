@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* spawn.c - orphans by raw clone and exec; see spawn.h. */
+/* spawn.c - orphans, and a child at the end, by raw clone and exec; see spawn.h. */
 #include "preload/live/spawn.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -101,7 +102,7 @@ struct orphan {
 	const char *const *argv;
 	const char *const *env;
 	int stdin_fd, keep_fd;
-	bool keep_stderr;
+	bool keep_stderr, is_child;
 	volatile int pid, error;
 };
 
@@ -152,10 +153,14 @@ static __attribute__((noinline)) int start(struct orphan *orphan)
 {
 	int between = clone_suspended();
 
+	if (between == 0 && orphan->is_child)
+		run(orphan);
 	if (between == 0)
 		run_between(orphan);
 	if (between < 0)
 		return between;
+	if (orphan->is_child)
+		return orphan->error ? orphan->error : between;
 	while (lw_syscall(SYS_wait4, between, 0, ANY_CHILD, 0) == -EINTR)
 		;
 	if (orphan->pid < 0)
@@ -163,10 +168,9 @@ static __attribute__((noinline)) int start(struct orphan *orphan)
 	return orphan->error ? orphan->error : orphan->pid;
 }
 
-int lw_spawn(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stderr)
+static int spawn(struct orphan *orphan)
 {
 	const char **env = lw_mem_map((MAX_ENV + 1) * sizeof(*env), "leakwatch spawn"); /* not on a small stack */
-	struct orphan orphan = { argv, env, stdin_fd, keep_fd, keep_stderr, 0, 0 };
 	uint64_t before;
 	size_t nr_env = 0;
 	int pid, is_subreaper = 0;
@@ -179,15 +183,50 @@ int lw_spawn(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stder
 			env[nr_env++] = environ[i];
 	}
 	env[nr_env] = NULL;
+	orphan->env = env;
 	lw_sys_block_signals(&before);
 	/* a program that adopts orphans must not be given ours: it may wait for all its children */
 	(void)lw_syscall(SYS_prctl, PR_GET_CHILD_SUBREAPER, &is_subreaper);
 	if (is_subreaper)
 		(void)lw_syscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 0);
-	pid = start(&orphan);
+	pid = start(orphan);
 	if (is_subreaper)
 		(void)lw_syscall(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1);
 	lw_sys_restore_signals(&before);
 	lw_mem_unmap(env, (MAX_ENV + 1) * sizeof(*env));
 	return pid;
+}
+
+int lw_spawn(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stderr)
+{
+	struct orphan orphan = {
+		.argv = argv, .stdin_fd = stdin_fd, .keep_fd = keep_fd, .keep_stderr = keep_stderr };
+
+	return spawn(&orphan);
+}
+
+static const uint64_t child_bit = UINT64_C(1) << (SIGCHLD - 1);
+
+int lw_spawn_child(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stderr, uint64_t *before)
+{
+	struct orphan child = { .argv = argv,
+		.stdin_fd = stdin_fd,
+		.keep_fd = keep_fd,
+		.keep_stderr = keep_stderr,
+		.is_child = true };
+
+	*before = 0;
+	(void)lw_syscall(SYS_rt_sigprocmask, SIG_BLOCK, &child_bit, before, sizeof(child_bit));
+	return spawn(&child);
+}
+
+void lw_spawn_reap(int pid, bool does_end, uint64_t before)
+{
+	struct timespec now = { 0 };
+
+	while (pid > 0 && lw_syscall(SYS_wait4, pid, 0, ANY_CHILD | (does_end ? 0 : WNOHANG), 0) == -EINTR)
+		;
+	if (pid > 0 && !(before & child_bit))
+		(void)lw_syscall(SYS_rt_sigtimedwait, &child_bit, 0, &now, sizeof(child_bit));
+	lw_sys_restore_signals(&before);
 }

@@ -26,4 +26,14 @@ bool lw_spawn_find(const char *name, char *out, size_t out_bytes);
  */
 int lw_spawn(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stderr);
 
+/*
+ * The same as a child of this process, for one that ends and whose orphans would be given to a watched ancestor.
+ * SIGCHLD is blocked in this thread until lw_spawn_reap(), which is to be called whatever this returns; *before: what
+ * was blocked until then.
+ */
+int lw_spawn_child(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stderr, uint64_t *before);
+
+/* Takes the child and its SIGCHLD away; one that does not end is not waited for. pid < 0: there is none. */
+void lw_spawn_reap(int pid, bool does_end, uint64_t before);
+
 #endif

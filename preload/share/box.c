@@ -164,8 +164,7 @@ bool lw_box_create(const struct lw_options *settings, int *refusal)
 	options = settings;
 	lw_process_describe(&mine);
 	mine.depth = options->depth;
-	if (!lw_process_has_watched_parent(&mine))
-		mine.flags |= LW_REGION_ROOT;
+	mine.flags |= lw_process_place(&mine);
 	*refusal = 0;
 	if (options->black_box[0] && max_sites > LW_BOXFILE_MAX_SITES)
 		max_sites = LW_BOXFILE_MAX_SITES;
@@ -216,7 +215,7 @@ bool lw_box_renew(void)
 	memset((char *)&mine + offsetof(struct lw_region_header, state), 0,
 			offsetof(struct lw_region_header, exe) - offsetof(struct lw_region_header, state));
 	lw_process_describe(&mine);
-	mine.flags |= parent->flags & LW_REGION_WATCHED;
+	mine.flags |= (parent->flags & LW_REGION_WATCHED) | lw_process_under(parent->flags);
 	region = map_region(&mine, bytes, &shmid, &refusal);
 	if (!region) {
 		lw_box = NULL;
@@ -242,6 +241,14 @@ bool lw_box_renew(void)
 		lw_box = lw_sys_failed(at) ? NULL : (struct lw_region_header *)at;
 	}
 	return lw_box != NULL;
+}
+
+void lw_box_set_reaper(bool is_one)
+{
+	if (lw_box && is_one)
+		(void)__atomic_fetch_or(&lw_box->flags, (uint32_t)LW_REGION_REAPER, __ATOMIC_RELAXED);
+	else if (lw_box && lw_box->pid != 1)
+		(void)__atomic_fetch_and(&lw_box->flags, ~(uint32_t)LW_REGION_REAPER, __ATOMIC_RELAXED);
 }
 
 bool lw_box_is_shared(void)

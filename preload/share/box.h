@@ -49,6 +49,11 @@ LW_INLINE struct lw_hint *lw_box_hint(uint32_t id)
 	return (struct lw_hint *)((char *)lw_box + lw_box->hints.off) + id;
 }
 
+LW_INLINE struct lw_scan_site *lw_box_scan(uint32_t site)
+{
+	return (struct lw_scan_site *)((char *)lw_box + lw_box->scans.off) + site;
+}
+
 LW_INLINE void *lw_box_pool(uint32_t units)
 {
 	return (char *)lw_box + lw_box->pool.off + (size_t)units * 8;
@@ -71,6 +76,9 @@ void lw_box_remove(void);
 
 /* Can others attach to the region by its number, here and now? */
 bool lw_box_is_shared(void);
+
+/* Notes whether this process adopts the orphans among its descendants. */
+void lw_box_set_reaper(bool is_one);
 
 /* Room in the pool, in units of 8 bytes from its start; 0: full. Zeroed. */
 uint32_t lw_box_take_locked(size_t nr_bytes) LW_HOLDS(lw_sites_lock);

@@ -23,7 +23,7 @@ struct dump {
 	const struct lw_region_header *region;
 	uint64_t region_bytes;
 	struct lw_area modules, sites, rows, chunks, events, hints, pool, marks; /* copies */
-	struct lw_area held, history;
+	struct lw_area held, history, scans;
 	uint32_t nr_modules, nr_sites, nr_rows, nr_hints, nr_events, nr_samples, nr_marks;
 	uint64_t exit_began_ms;
 	struct lw_moment moments[LW_HISTORY_SAMPLES]; /* nr_samples of them, in order of time */
@@ -46,6 +46,8 @@ bool lw_dump_count(struct dump *d, uint32_t id, const struct lw_count *count, ui
 /* Nothing where it would say nothing: the site always held what it held last, or nothing. */
 bool lw_dump_history(struct dump *d, uint32_t site, const struct lw_count *count);
 bool lw_dump_event(struct dump *d, const struct lw_event *event);
+/* Nothing where no scan was ever made. */
+bool lw_dump_scan(struct dump *d);
 bool lw_dump_totals(struct dump *d);
 bool lw_dump_bye(struct dump *d);
 
@@ -55,5 +57,12 @@ void lw_dump_sum(const struct dump *d, uint32_t first, uint32_t nr, struct lw_co
 uint32_t lw_dump_oldest(const struct dump *d, uint32_t id);
 /* The event, copied, if it is complete. */
 bool lw_dump_read_event(const struct dump *d, uint32_t index, struct lw_event *event);
+
+/* A zeroed record of `bytes`, to be filled in and finished with the length it then has. */
+void *lw_dump_begin(struct dump *d, int64_t type, size_t bytes);
+bool lw_dump_finish(struct dump *d, size_t bytes);
+/* `bytes` bytes at entry `index` of an area, or NULL when they do not lie in the segment. */
+const void *lw_dump_at(const struct lw_region_header *region, uint64_t region_bytes, const struct lw_area *area,
+	uint64_t index, uint64_t bytes);
 
 #endif

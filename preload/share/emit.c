@@ -3,7 +3,7 @@
  * emit.c - reads a region and says it in wire records, once, for every transport.
  *
  * The region may be changing while it is read, and it may have been written by somebody who wants
- * us to read elsewhere. So the areas are copied once, and every single access goes through at(),
+ * us to read elsewhere. So the areas are copied once, and every single access goes through lw_dump_at(),
  * which checks index, stride and extent against that copy and against the size of the segment. What
  * does not fit is left out or cut, never trusted; texts are cut at their room, stacks at
  * LW_MAX_FRAMES, module numbers that name no module become LW_NO_MODULE.
@@ -29,8 +29,7 @@ _Static_assert(LW_CHUNK_SITES % LW_DUMP_STRETCH == 0, "a stretch lies in one chu
 _Static_assert(LW_NR_DROPS <= 16, "totals have room for each reason");
 _Static_assert(LW_BUILD_ID_BYTES == sizeof(((struct lw_wire_module *)0)->build_id), "same length");
 
-/* `bytes` bytes at entry `index` of an area, or NULL when they do not lie in the segment. */
-static const void *at(const struct lw_region_header *region, uint64_t region_bytes,
+const void *lw_dump_at(const struct lw_region_header *region, uint64_t region_bytes,
 	const struct lw_area *area, uint64_t index, uint64_t bytes)
 {
 	uint64_t inside = index * area->stride;
@@ -50,7 +49,7 @@ static uint32_t least(uint32_t a, uint32_t b)
 /* A NUL-terminated text at pool offset / 8; *nr_bytes without the NUL, cut at MAX_NAME_BYTES. */
 static const char *pool_text(const struct dump *d, uint32_t off, size_t *nr_bytes)
 {
-	const char *text = at(d->region, d->region_bytes, &d->pool, off, 8);
+	const char *text = lw_dump_at(d->region, d->region_bytes, &d->pool, off, 8);
 	uint64_t room = text ? (uint64_t)(d->pool.max - off) * 8 : 0;
 	uint64_t rest = text ? d->region_bytes - (uint64_t)(text - (const char *)d->region) : 0;
 
@@ -68,7 +67,7 @@ static void sum_counts(const struct lw_region_header *region, uint64_t region_by
 
 	memset(sums, 0, nr * sizeof(*sums));
 	for (uint32_t r = 0; r < nr_rows; r++) {
-		const unsigned char *row = at(region, region_bytes, rows, r, dir_off + 4);
+		const unsigned char *row = lw_dump_at(region, region_bytes, rows, r, dir_off + 4);
 		const struct lw_count *counts;
 		uint32_t chunk;
 
@@ -77,7 +76,7 @@ static void sum_counts(const struct lw_region_header *region, uint64_t region_by
 		chunk = lw_load_acquire((const uint32_t *)(const void *)(row + dir_off));
 		if (!chunk)
 			continue;
-		counts = at(region, region_bytes, chunks, chunk, sizeof(*counts) * LW_CHUNK_SITES);
+		counts = lw_dump_at(region, region_bytes, chunks, chunk, sizeof(*counts) * LW_CHUNK_SITES);
 		if (!counts)
 			continue;
 		counts += first % LW_CHUNK_SITES;
@@ -113,8 +112,7 @@ void lw_dump_sum(const struct dump *d, uint32_t first, uint32_t nr, struct lw_co
 	sum_counts(d->region, d->region_bytes, &d->rows, &d->chunks, d->nr_rows, first, nr, sums);
 }
 
-/* The record buffer as a new record of this type, all zero. */
-static void *begin(struct dump *d, int64_t type, size_t bytes)
+void *lw_dump_begin(struct dump *d, int64_t type, size_t bytes)
 {
 	struct lw_wire_head *head = (struct lw_wire_head *)(void *)d->record;
 
@@ -124,7 +122,7 @@ static void *begin(struct dump *d, int64_t type, size_t bytes)
 	return d->record;
 }
 
-static bool finish(struct dump *d, size_t bytes)
+bool lw_dump_finish(struct dump *d, size_t bytes)
 {
 	struct lw_wire_head *head = (struct lw_wire_head *)(void *)d->record;
 	size_t whole = LW_ALIGN_UP(bytes, (size_t)8);
@@ -137,7 +135,7 @@ static bool finish(struct dump *d, size_t bytes)
 bool lw_dump_hello(struct dump *d, uint64_t now_mono_ns)
 {
 	const struct lw_region_header *region = d->region;
-	struct lw_wire_hello *hello = begin(d, LW_WIRE_HELLO, sizeof(*hello));
+	struct lw_wire_hello *hello = lw_dump_begin(d, LW_WIRE_HELLO, sizeof(*hello));
 	uint64_t ended_ns = lw_load(&region->ended_mono_ns), started_ns = region->started_mono_ns;
 
 	hello->pid = region->pid;
@@ -153,7 +151,7 @@ bool lw_dump_hello(struct dump *d, uint64_t now_mono_ns)
 	hello->seconds_ns = ended_ns > started_ns ? ended_ns - started_ns : 0;
 	hello->stderr_dev = region->stderr_dev;
 	hello->stderr_ino = region->stderr_ino;
-	return finish(d, sizeof(*hello));
+	return lw_dump_finish(d, sizeof(*hello));
 }
 
 static bool emit_text(struct dump *d, uint32_t what, const char *text, size_t nr_bytes)
@@ -163,7 +161,7 @@ static bool emit_text(struct dump *d, uint32_t what, const char *text, size_t nr
 		LW_WIRE_MAX - sizeof(struct lw_wire_text) - sizeof(struct lw_wire_tick);
 
 	for (size_t off = 0; off < nr_bytes; off += piece_bytes) {
-		struct lw_wire_text *record = begin(d, LW_WIRE_TEXT, sizeof(*record));
+		struct lw_wire_text *record = lw_dump_begin(d, LW_WIRE_TEXT, sizeof(*record));
 		size_t bytes = nr_bytes - off < piece_bytes ? nr_bytes - off : piece_bytes;
 
 		record->what = what;
@@ -171,7 +169,7 @@ static bool emit_text(struct dump *d, uint32_t what, const char *text, size_t nr
 		record->total_bytes = (uint32_t)nr_bytes;
 		record->nr_bytes = (uint32_t)bytes;
 		memcpy(record->text, text + off, bytes);
-		if (!finish(d, sizeof(*record) + bytes))
+		if (!lw_dump_finish(d, sizeof(*record) + bytes))
 			return false;
 	}
 	return true;
@@ -194,8 +192,8 @@ bool lw_dump_modules(struct dump *d, uint32_t first)
 {
 	for (uint32_t i = first; i < d->nr_modules; i++) {
 		const struct lw_module *module =
-			at(d->region, d->region_bytes, &d->modules, i, sizeof(*module));
-		struct lw_wire_module *record = begin(d, LW_WIRE_MODULE, sizeof(*record));
+			lw_dump_at(d->region, d->region_bytes, &d->modules, i, sizeof(*module));
+		struct lw_wire_module *record = lw_dump_begin(d, LW_WIRE_MODULE, sizeof(*record));
 		const char *path;
 		size_t path_bytes;
 
@@ -213,7 +211,7 @@ bool lw_dump_modules(struct dump *d, uint32_t first)
 		if (path)
 			memcpy(record->path, path, path_bytes);
 		d->sent.nr_modules++;
-		if (!finish(d, sizeof(*record) + path_bytes))
+		if (!lw_dump_finish(d, sizeof(*record) + path_bytes))
 			return false;
 	}
 	return true;
@@ -224,7 +222,7 @@ static uint16_t copy_stack(struct dump *d, const struct lw_site *site, struct lw
 {
 	uint16_t nr_frames = (uint16_t)least(site->nr_frames, LW_MAX_FRAMES);
 	const uint64_t *stack =
-		at(d->region, d->region_bytes, &d->pool, site->stack_off, (uint64_t)nr_frames * 10);
+		lw_dump_at(d->region, d->region_bytes, &d->pool, site->stack_off, (uint64_t)nr_frames * 10);
 	unsigned char *modules = (unsigned char *)(record->pc + nr_frames);
 	uint64_t stack_units = ((uint64_t)nr_frames * 10 + 7) / 8;
 
@@ -245,7 +243,7 @@ static size_t copy_hint(
 	struct dump *d, uint32_t index, struct lw_wire_site *record, unsigned char *to)
 {
 	const struct lw_hint *hint =
-		at(d->region, d->region_bytes, &d->hints, index, sizeof(*hint));
+		lw_dump_at(d->region, d->region_bytes, &d->hints, index, sizeof(*hint));
 	size_t nr_bytes = 0;
 	const char *file;
 
@@ -293,10 +291,10 @@ static uint64_t value_at(const uint32_t *tile, uint32_t site, const struct lw_mo
 
 bool lw_dump_history(struct dump *d, uint32_t site, const struct lw_count *count)
 {
-	struct lw_wire_history *record = begin(d, LW_WIRE_HISTORY, sizeof(*record));
-	const uint32_t *tile = at(d->region, d->region_bytes, &d->history, site / LW_CHUNK_SITES,
+	struct lw_wire_history *record = lw_dump_begin(d, LW_WIRE_HISTORY, sizeof(*record));
+	const uint32_t *tile = lw_dump_at(d->region, d->region_bytes, &d->history, site / LW_CHUNK_SITES,
 		LW_HISTORY_TILE_BYTES);
-	const struct lw_held *held = at(d->region, d->region_bytes, &d->held, site, sizeof(*held));
+	const struct lw_held *held = lw_dump_at(d->region, d->region_bytes, &d->held, site, sizeof(*held));
 	uint64_t last_bytes = count->alloc_bytes - count->freed_bytes;
 	bool is_steady = true;
 
@@ -318,13 +316,13 @@ bool lw_dump_history(struct dump *d, uint32_t site, const struct lw_count *count
 		return true;
 	record->site = site;
 	record->nr_samples = d->nr_samples;
-	return finish(d, sizeof(*record) + d->nr_samples * sizeof(record->samples[0]));
+	return lw_dump_finish(d, sizeof(*record) + d->nr_samples * sizeof(record->samples[0]));
 }
 
 bool lw_dump_site(struct dump *d, uint32_t id)
 {
-	const struct lw_site *live = at(d->region, d->region_bytes, &d->sites, id, sizeof(*live));
-	struct lw_wire_site *record = begin(d, LW_WIRE_SITE, sizeof(*record));
+	const struct lw_site *live = lw_dump_at(d->region, d->region_bytes, &d->sites, id, sizeof(*live));
+	struct lw_wire_site *record = lw_dump_begin(d, LW_WIRE_SITE, sizeof(*record));
 	struct lw_site site;
 	size_t bytes;
 
@@ -340,12 +338,12 @@ bool lw_dump_site(struct dump *d, uint32_t id)
 	bytes = sizeof(*record) + (size_t)record->nr_frames * 10;
 	bytes += copy_hint(d, site.hint, record, d->record + bytes);
 	d->sent.nr_sites++;
-	return finish(d, bytes);
+	return lw_dump_finish(d, bytes);
 }
 
 bool lw_dump_count(struct dump *d, uint32_t id, const struct lw_count *count, uint32_t oldest_ms)
 {
-	struct lw_wire_count *record = begin(d, LW_WIRE_COUNT, sizeof(*record));
+	struct lw_wire_count *record = lw_dump_begin(d, LW_WIRE_COUNT, sizeof(*record));
 
 	record->site = id;
 	record->oldest_ms = oldest_ms;
@@ -353,12 +351,12 @@ bool lw_dump_count(struct dump *d, uint32_t id, const struct lw_count *count, ui
 	record->alloc_blocks = count->alloc_blocks;
 	record->freed_bytes = count->freed_bytes;
 	record->freed_blocks = count->freed_blocks;
-	return finish(d, sizeof(*record));
+	return lw_dump_finish(d, sizeof(*record));
 }
 
 uint32_t lw_dump_oldest(const struct dump *d, uint32_t id)
 {
-	const struct lw_site *site = at(d->region, d->region_bytes, &d->sites, id, sizeof(*site));
+	const struct lw_site *site = lw_dump_at(d->region, d->region_bytes, &d->sites, id, sizeof(*site));
 
 	return site ? lw_load(&site->oldest_ms) : UINT32_MAX;
 }
@@ -367,7 +365,7 @@ uint32_t lw_dump_oldest(const struct dump *d, uint32_t id)
 bool lw_dump_read_event(const struct dump *d, uint32_t index, struct lw_event *event)
 {
 	const struct lw_event *live =
-		at(d->region, d->region_bytes, &d->events, index, sizeof(*live));
+		lw_dump_at(d->region, d->region_bytes, &d->events, index, sizeof(*live));
 
 	if (!live || !lw_load_acquire(&live->is_ready))
 		return false;
@@ -412,7 +410,7 @@ static bool emit_sites(struct dump *d)
 
 bool lw_dump_event(struct dump *d, const struct lw_event *event)
 {
-	struct lw_wire_event *record = begin(d, LW_WIRE_EVENT, sizeof(*record));
+	struct lw_wire_event *record = lw_dump_begin(d, LW_WIRE_EVENT, sizeof(*record));
 
 	record->what = event->what;
 	record->alloc_site = event->alloc_site;
@@ -423,7 +421,7 @@ bool lw_dump_event(struct dump *d, const struct lw_event *event)
 	record->expected = event->expected;
 	record->flags = event->flags;
 	d->sent.nr_events++;
-	return finish(d, sizeof(*record));
+	return lw_dump_finish(d, sizeof(*record));
 }
 
 static bool emit_events(struct dump *d)
@@ -441,8 +439,8 @@ static bool emit_marks(struct dump *d)
 {
 	for (uint32_t i = 0; i < d->nr_marks; i++) {
 		const struct lw_mark *live =
-			at(d->region, d->region_bytes, &d->marks, i, sizeof(*live));
-		struct lw_wire_mark *record = begin(d, LW_WIRE_MARK, sizeof(*record));
+			lw_dump_at(d->region, d->region_bytes, &d->marks, i, sizeof(*live));
+		struct lw_wire_mark *record = lw_dump_begin(d, LW_WIRE_MARK, sizeof(*record));
 		size_t name_bytes = 0;
 		const char *name;
 
@@ -459,7 +457,7 @@ static bool emit_marks(struct dump *d)
 		record->name_bytes = (uint32_t)name_bytes;
 		if (name)
 			memcpy(record->name, name, name_bytes);
-		if (!finish(d, sizeof(*record) + name_bytes))
+		if (!lw_dump_finish(d, sizeof(*record) + name_bytes))
 			return false;
 	}
 	return true;
@@ -468,7 +466,7 @@ static bool emit_marks(struct dump *d)
 bool lw_dump_totals(struct dump *d)
 {
 	const struct lw_region_header *region = d->region;
-	struct lw_wire_totals *totals = begin(d, LW_WIRE_TOTALS, sizeof(*totals));
+	struct lw_wire_totals *totals = lw_dump_begin(d, LW_WIRE_TOTALS, sizeof(*totals));
 
 	totals->peak_bytes = lw_load(&region->peak_bytes);
 	totals->inherited_blocks = lw_load(&region->inherited_blocks);
@@ -478,16 +476,16 @@ bool lw_dump_totals(struct dump *d)
 	totals->report_ns = lw_load(&region->report_ns);
 	for (int i = 0; i < LW_NR_DROPS; i++)
 		totals->dropped[i] = lw_load(&region->dropped[i]);
-	return finish(d, sizeof(*totals));
+	return lw_dump_finish(d, sizeof(*totals));
 }
 
 bool lw_dump_bye(struct dump *d)
 {
-	struct lw_wire_bye *bye = begin(d, LW_WIRE_BYE, sizeof(*bye));
+	struct lw_wire_bye *bye = lw_dump_begin(d, LW_WIRE_BYE, sizeof(*bye));
 
 	d->sent.head = bye->head;
 	*bye = d->sent;
-	return finish(d, sizeof(*bye));
+	return lw_dump_finish(d, sizeof(*bye));
 }
 
 bool lw_dump_open(struct dump *d, const struct lw_region_header *region, uint64_t region_bytes,
@@ -507,6 +505,7 @@ bool lw_dump_open(struct dump *d, const struct lw_region_header *region, uint64_
 	d->marks = region->marks;
 	d->held = region->held;
 	d->history = region->history;
+	d->scans = region->scans;
 	d->sent = (struct lw_wire_bye){0};
 	d->sink = sink;
 	d->context = context;
@@ -536,5 +535,6 @@ bool lw_emit_region(const struct lw_region_header *region, uint64_t region_bytes
 
 	return lw_dump_open(&d, region, region_bytes, sink, context) &&
 	       lw_dump_hello(&d, now_mono_ns) && lw_dump_texts(&d) && lw_dump_modules(&d, 0) &&
-	       emit_sites(&d) && emit_events(&d) && emit_marks(&d) && lw_dump_totals(&d) && lw_dump_bye(&d);
+	       emit_sites(&d) && lw_dump_scan(&d) && emit_events(&d) && emit_marks(&d) &&
+	       lw_dump_totals(&d) && lw_dump_bye(&d);
 }

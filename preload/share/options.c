@@ -46,6 +46,14 @@ static const struct lw_option_spec table[] = {
 		.help = "file for the text report, % as in json; stderr if empty or not writable"},
 	{CHOICE(report, "auto|always|never"), .fallback = "auto",
 		.help = "the text report: auto writes it only when there is something to say"},
+	{CHOICE(scan, "exit|never|live"), .fallback = "exit",
+		.help = "search for memory nothing points to: at exit, never, or only live when asked"},
+	{FIELD(scan_every), .type = LW_OPTION_SECONDS, .least = 0, .most = 604800, .fallback = "0",
+		.help = "search the running process so often (60s, 10m, 2h); 0: only when asked"},
+	{CHOICE(freeze, "ptrace|signal|none"), .fallback = "ptrace",
+		.help = "how threads are stopped for a search: ptrace, else a real-time signal, or not"},
+	{CHOICE(show, "few|all"), .fallback = "few",
+		.help = "of the memory that is still pointed to, list the largest few sites or all"},
 	{NUMBER(exitcode, 0, 255), .fallback = "0",
 		.help = "exit status of a program that leaks; 0 leaves its own status alone"},
 	{STRING(follow), .fallback = "no",
@@ -182,7 +190,7 @@ static uint64_t unit_of(char suffix)
 	}
 }
 
-static bool parse_number(const char *text, bool has_units, uint64_t *out)
+static bool parse_number(const char *text, enum lw_option_type type, uint64_t *out)
 {
 	uint64_t value = 0, unit = 1;
 
@@ -192,8 +200,10 @@ static bool parse_number(const char *text, bool has_units, uint64_t *out)
 		if (__builtin_mul_overflow(value, 10, &value) ||
 			__builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
 			return false;
-	if (*text && has_units)
+	if (*text && type == LW_OPTION_BYTES)
 		unit = unit_of(*text++);
+	else if (*text && type == LW_OPTION_SECONDS)
+		unit = *text == 's' ? 1 : *text == 'm' ? 60 : *text == 'h' ? 3600 : 0, text++;
 	if (*text || !unit || __builtin_mul_overflow(value, unit, &value))
 		return false;
 	*out = value;
@@ -249,10 +259,10 @@ static bool store_number(
 			*(uint32_t *)field = (uint32_t)at;
 		return at >= 0;
 	}
-	if (!parse_number(value, spec->type == LW_OPTION_BYTES, &number) || number < spec->least ||
+	if (!parse_number(value, (enum lw_option_type)spec->type, &number) || number < spec->least ||
 		number > spec->most)
 		return false;
-	if (spec->type == LW_OPTION_U32)
+	if (spec->type == LW_OPTION_U32 || spec->type == LW_OPTION_SECONDS)
 		*(uint32_t *)field = (uint32_t)number;
 	else
 		*(uint64_t *)field = number;
@@ -307,6 +317,7 @@ static void describe_value(
 		snprintf(out, out_bytes, "%.*s", (int)strcspn(word, "|"), word);
 		break;
 	case LW_OPTION_U32:
+	case LW_OPTION_SECONDS:
 		snprintf(out, out_bytes, "%u", *(uint32_t *)field);
 		break;
 	default:
@@ -454,7 +465,8 @@ static void help_option(
 		[LW_OPTION_U32] = "N",
 		[LW_OPTION_U64] = "N",
 		[LW_OPTION_BYTES] = "BYTES",
-		[LW_OPTION_STRING] = "TEXT"};
+		[LW_OPTION_STRING] = "TEXT",
+		[LW_OPTION_SECONDS] = "TIME"};
 	char left[HELP_COLUMN + 16], range[48] = "", text[512], line[HELP_WIDTH + 1];
 	const char *p = text;
 

@@ -20,6 +20,9 @@
 enum { LW_OPTION_PATH_BYTES = 1024, LW_OPTION_TEXT_BYTES = 512 };
 
 enum lw_option_report { LW_REPORT_AUTO, LW_REPORT_ALWAYS, LW_REPORT_NEVER };
+enum lw_option_scan { LW_SCAN_OPTION_EXIT, LW_SCAN_OPTION_NEVER, LW_SCAN_OPTION_LIVE };
+enum lw_option_freeze { LW_FREEZE_PTRACE, LW_FREEZE_SIGNAL, LW_FREEZE_NONE };
+enum lw_option_show { LW_SHOW_FEW, LW_SHOW_ALL };
 enum lw_option_color { LW_COLOR_AUTO, LW_COLOR_ALWAYS, LW_COLOR_NEVER };
 
 struct lw_options {
@@ -34,6 +37,10 @@ struct lw_options {
 	uint32_t max_sites;	/* room in the region, 1024..1048576 */
 	uint32_t exitcode;	/* 0 unchanged; else status when something is leaked, 1..255 */
 	uint32_t report;	/* enum lw_option_report */
+	uint32_t scan;		/* enum lw_option_scan */
+	uint32_t show;		/* enum lw_option_show */
+	uint32_t freeze;	/* enum lw_option_freeze */
+	uint32_t scan_every;	/* seconds between scans of a running process; 0: only when asked */
 	uint32_t color;		/* enum lw_option_color */
 	uint32_t top;		/* sites listed in the text report, 0 all */
 	bool full_stacks;	/* show the frames in libc, libstdc++ too */
@@ -44,7 +51,7 @@ struct lw_options {
 };
 
 enum lw_option_type { LW_OPTION_BOOL, LW_OPTION_U32, LW_OPTION_U64, LW_OPTION_BYTES, LW_OPTION_CHOICE,
-	LW_OPTION_STRING };
+	LW_OPTION_STRING, LW_OPTION_SECONDS };
 
 /* One row of the table. */
 struct lw_option_spec {

@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <string.h>
 #include <sys/ipc.h>
+#include <sys/prctl.h>
 #include <sys/shm.h>
 
 #include "preload/base/sys.h"
@@ -114,6 +115,13 @@ void lw_process_name(struct lw_region_header *header)
 	header->cmdline_bytes = copy_arguments(header->cmdline, sizeof(header->cmdline));
 }
 
+static bool is_subreaper(void)
+{
+	int is_one = 0; /* exec leaves it as it was */
+
+	return !lw_syscall(SYS_prctl, PR_GET_CHILD_SUBREAPER, &is_one) && is_one;
+}
+
 void lw_process_describe(struct lw_region_header *header)
 {
 	header->pid = lw_sys_getpid();
@@ -122,7 +130,7 @@ void lw_process_describe(struct lw_region_header *header)
 	header->started_mono_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
 	header->started_real_ns = lw_sys_clock_ns(CLOCK_REALTIME);
 	header->exit_status = -1;
-	header->flags = 0;
+	header->flags = header->pid == 1 || is_subreaper() ? LW_REGION_REAPER : 0;
 	header->start_ticks = lw_sys_clock_ns(CLOCK_BOOTTIME) / (1000000000 / TICKS_PER_S);
 	describe_stderr(header);
 }
@@ -157,7 +165,12 @@ static bool find_watched(int32_t pid, uint32_t *flags)
 	return false;
 }
 
-bool lw_process_has_watched_parent(const struct lw_region_header *header)
+uint32_t lw_process_under(uint32_t flags)
+{
+	return flags & (LW_REGION_REAPER | LW_REGION_UNDER_REAPER) ? LW_REGION_UNDER_REAPER : 0;
+}
+
+uint32_t lw_process_place(const struct lw_region_header *header)
 {
 	int32_t pid = header->ppid, leader = (int32_t)lw_syscall(SYS_getsid, 0), next;
 	uint64_t start_ticks;
@@ -165,13 +178,15 @@ bool lw_process_has_watched_parent(const struct lw_region_header *header)
 
 	/* exec keeps the pid: the image before us knew what it was */
 	if (find_watched(header->pid, &flags))
-		return !(flags & LW_REGION_ROOT);
-	for (unsigned i = 0; i < MAX_ANCESTORS && pid > 1; i++, pid = next) {
+		return flags & (LW_REGION_ROOT | LW_REGION_UNDER_REAPER);
+	for (unsigned i = 0; i < MAX_ANCESTORS && pid > 0; i++, pid = next) {
 		if (find_watched(pid, &flags))
-			return true;
-		if (!lw_region_proc_stat(pid, &start_ticks, &next))
+			return lw_process_under(flags);
+		if (pid == 1 || !lw_region_proc_stat(pid, &start_ticks, &next))
 			break;
 	}
 	/* a parent that is gone already leaves us its session */
-	return leader > 0 && leader != header->pid && find_watched(leader, &flags);
+	if (leader > 0 && leader != header->pid && find_watched(leader, &flags))
+		return lw_process_under(flags);
+	return LW_REGION_ROOT;
 }

@@ -26,7 +26,13 @@ void lw_process_name(struct lw_region_header *header);
 /* The path of the running program: where the kernel says it is, else what it was called by. */
 uint32_t lw_process_exe(char *out, size_t out_bytes);
 
-/* Is this process a descendant of a watched one (and not itself the root of a watch)? */
-bool lw_process_has_watched_parent(const struct lw_region_header *header);
+/*
+ * Where this process stands among the watched ones: LW_REGION_ROOT if none of its ancestors is watched,
+ * LW_REGION_UNDER_REAPER if one of them would become the parent of our orphans.
+ */
+uint32_t lw_process_place(const struct lw_region_header *header);
+
+/* The same of a child, by the flags of its parent. */
+uint32_t lw_process_under(uint32_t flags);
 
 #endif

@@ -111,6 +111,8 @@ enum {
 	LW_REGION_PRIVATE = 1u << 3,	    /* not a SysV segment: nobody else can see it */
 	LW_REGION_WATCHED = 1u << 4,	    /* `follow` says this process reports to stderr too */
 	LW_REGION_PEAK_SAMPLED = 1u << 5,   /* more than one thread: the peak is not exact */
+	LW_REGION_REAPER = 1u << 6,	    /* orphans among its descendants become its children */
+	LW_REGION_UNDER_REAPER = 1u << 7,   /* a watched ancestor is one: an orphan of ours may become its child */
 };
 
 struct lw_module {
@@ -241,6 +243,71 @@ struct lw_viewer {
 	uint64_t reserved[2];
 };
 
+/*
+ * What a reachability scan found at one site: blocks nothing points to (lost), blocks only lost
+ * ones point to (indirect), and what the lost blocks of this site drag along, of any site.
+ */
+struct lw_scan_site {
+	uint64_t lost_bytes, lost_blocks;
+	uint64_t indirect_bytes, indirect_blocks;
+	uint64_t dragged_bytes, dragged_blocks;
+	uint64_t reserved[2];
+};
+
+enum lw_scan_state {
+	LW_SCAN_NONE,	 /* never asked for */
+	LW_SCAN_RUNNING, /* the first; later ones leave the last results in place until they have their own */
+	LW_SCAN_DONE,	 /* the results of all sites are there */
+	LW_SCAN_REFUSED, /* not begun; `why` says why */
+	LW_SCAN_FAILED,	 /* begun and not finished */
+	LW_NR_SCAN_STATES,
+};
+
+enum lw_scan_outcome {
+	LW_SCAN_OUTCOME_NONE, /* not yet, or it died */
+	LW_SCAN_OUTCOME_GOOD,
+	LW_SCAN_OUTCOME_BAD,  /* state and why say what was wrong */
+};
+
+enum lw_scan_why {
+	LW_SCAN_WHY_NONE,
+	LW_SCAN_WHY_MEMORY,  /* the machine or the control group has not the room */
+	LW_SCAN_WHY_CLONE,   /* no snapshot: the kernel refused a process */
+	LW_SCAN_WHY_PROC,    /* /proc/self/maps cannot be read */
+	LW_SCAN_WHY_TIME,    /* the time limit was reached */
+	LW_SCAN_WHY_CRASH,   /* the scanner died */
+	LW_SCAN_WHY_OFF,     /* option scan=never */
+	LW_NR_SCAN_WHYS,
+};
+
+enum {
+	LW_SCAN_APPROXIMATE = 1u << 0, /* registers of other threads unknown: whole stacks were roots */
+	LW_SCAN_CONFIRMED = 1u << 1,   /* lost in two snapshots */
+	LW_SCAN_AT_EXIT = 1u << 2,
+};
+
+/* The last scan. seq is odd while a scanner writes results: what is read then is thrown away. */
+struct lw_scan {
+	uint32_t seq;
+	uint32_t state;	/* enum lw_scan_state */
+	uint32_t why;	/* enum lw_scan_why */
+	uint32_t flags;	/* LW_SCAN_* */
+	uint32_t nr_scans; /* finished ones since the start */
+	uint32_t nr_threads; /* besides the one that began the scan */
+	uint64_t began_mono_ns;
+	uint64_t took_ns;  /* of the scanner */
+	uint64_t pause_ns; /* for which the program stood still */
+	uint64_t live_blocks, live_bytes; /* seen in the table */
+	uint64_t swept_bytes; /* memory read: roots and blocks */
+	uint64_t used_bytes;  /* memory the scanner took for itself */
+	uint32_t request;     /* raised by a viewer that wants one; */
+	uint32_t served;      /* what it was when the last one began that has ended */
+	uint32_t outcome;     /* of the scanner at work: enum lw_scan_outcome */
+	uint32_t reserved0;
+	uint64_t cpu_ns;      /* processor time of the scanner */
+	uint64_t reserved[2];
+};
+
 /* An array in the segment: where it starts, how many entries it has room for. */
 struct lw_area {
 	uint64_t off;
@@ -266,6 +333,7 @@ struct lw_region_header {
 	int32_t shmid;		/* -1: private */
 	struct lw_area modules, sites, rows, chunks, events, hints, pool; /* pool: max is in units of 8 bytes */
 	struct lw_area held, history; /* by site; by tile of LW_CHUNK_SITES sites */
+	struct lw_area scans; /* struct lw_scan_site, by site */
 	uint32_t exe_bytes, cmdline_bytes, options_bytes, suppressions_bytes;
 	struct lw_area marks;
 
@@ -296,6 +364,8 @@ struct lw_region_header {
 	int64_t live_bytes __attribute__((aligned(64))); /* flushed from the threads, for the peak */
 	int64_t peak_bytes;
 	uint64_t inherited_blocks; /* of the parent, seen freed or still in the table at the end */
+
+	struct lw_scan scan __attribute__((aligned(64))); /* written by the scanner, and by whoever starts it */
 
 	/* watching; see struct lw_viewer */
 	uint32_t is_watched __attribute__((aligned(64))); /* raised by viewers, taken back by the helper */
@@ -336,6 +406,9 @@ static inline uint64_t lw_history_unpack(uint32_t packed)
 
 	return (uint64_t)(packed & 0xffffff) << (shift < 40 ? shift : 40);
 }
+
+_Static_assert(sizeof(struct lw_scan_site) == 64, "wire");
+_Static_assert(sizeof(struct lw_scan) == 120, "wire");
 _Static_assert(sizeof(struct lw_viewer) == 64, "one cache line each");
 
 /* ---- geometry and access; shared by all programs, no allocation, no libc state ---- */

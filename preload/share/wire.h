@@ -9,8 +9,8 @@
  * head included, a multiple of 8, and at most LW_WIRE_MAX. Changing a layout bumps LW_WIRE_VERSION.
  *
  * Order in a complete dump: HELLO, TEXTs, MODULEs, then for each site SITE, COUNT and, where its live
- * bytes have changed, HISTORY (a SITE comes before anything that names it), EVENTs, MARKs, TOTALS, BYE.
- * Counts are absolute values, so a lost record
+ * bytes have changed, HISTORY (a SITE comes before anything that names it), SCAN_SITEs and SCAN where a
+ * scan was made, EVENTs, MARKs, TOTALS, BYE. Counts are absolute values, so a lost record
  * costs freshness, not truth. The reader checks every count against `bytes` before it uses it.
  *
  * A stream says the same, but again and again what changed. It comes in messages of a TICK and then whole
@@ -35,6 +35,8 @@
 #define LW_WIRE_TOTALS 7
 #define LW_WIRE_BYE 8
 #define LW_WIRE_HISTORY 9
+#define LW_WIRE_SCAN 10
+#define LW_WIRE_SCAN_SITE 11
 #define LW_WIRE_TICK 13
 #define LW_WIRE_MARK 16
 #define LW_WIRE_NR_TYPES 17 /* one more than the highest */
@@ -104,6 +106,27 @@ struct lw_wire_count {
 	uint32_t oldest_ms; /* birth of the oldest live block, ms after the start; ~0 unknown */
 	uint64_t alloc_bytes, alloc_blocks;
 	uint64_t freed_bytes, freed_blocks;
+};
+
+/* the last reachability scan; the SCAN_SITEs before it belong to it, what they do not name has no lost block */
+struct lw_wire_scan {
+	struct lw_wire_head head;
+	uint32_t state; /* enum lw_scan_state */
+	uint32_t why;	/* enum lw_scan_why */
+	uint32_t flags; /* LW_SCAN_* */
+	uint32_t nr_threads;
+	uint64_t began_ns; /* after the start of the process */
+	uint64_t took_ns, pause_ns;
+	uint64_t live_blocks, live_bytes, swept_bytes, used_bytes, cpu_ns;
+};
+
+struct lw_wire_scan_site {
+	struct lw_wire_head head;
+	uint32_t site;
+	uint32_t reserved;
+	uint64_t lost_bytes, lost_blocks;
+	uint64_t indirect_bytes, indirect_blocks;
+	uint64_t dragged_bytes, dragged_blocks;
 };
 
 struct lw_wire_event {
@@ -176,6 +199,8 @@ _Static_assert(sizeof(struct lw_wire_count) == 56, "wire");
 _Static_assert(sizeof(struct lw_wire_event) == 64, "wire");
 _Static_assert(sizeof(struct lw_wire_mark) == 72, "wire");
 _Static_assert(sizeof(struct lw_wire_history) == 48, "wire");
+_Static_assert(sizeof(struct lw_wire_scan) == 96, "wire");
+_Static_assert(sizeof(struct lw_wire_scan_site) == 72, "wire");
 /* the deepest stack (128 frames) with the longest hint file fits one message */
 _Static_assert(sizeof(struct lw_wire_site) + 128 * 10 + 4096 <= LW_WIRE_MAX, "wire");
 

@@ -232,6 +232,40 @@ static bool take_event(struct model *model, const void *record, uint64_t bytes)
 	return true;
 }
 
+static bool take_scan(struct model *model, const void *record, uint64_t bytes)
+{
+	struct lw_wire_scan scan;
+
+	if (bytes < sizeof(scan))
+		return false;
+	memcpy(&scan, record, sizeof(scan));
+	if (scan.state >= LW_NR_SCAN_STATES)
+		return false;
+	model->scan = scan;
+	model->has_scan = true;
+	return true;
+}
+
+static bool take_scan_site(struct model *model, const void *record, uint64_t bytes)
+{
+	struct lw_wire_scan_site found;
+	struct model_site *to;
+
+	if (bytes < sizeof(found))
+		return false;
+	memcpy(&found, record, sizeof(found));
+	to = model_intern_site(model, found.site);
+	if (!to)
+		return false;
+	to->scan = (struct lw_scan_site){.lost_bytes = found.lost_bytes,
+		.lost_blocks = found.lost_blocks,
+		.indirect_bytes = found.indirect_bytes,
+		.indirect_blocks = found.indirect_blocks,
+		.dragged_bytes = found.dragged_bytes,
+		.dragged_blocks = found.dragged_blocks};
+	return true;
+}
+
 static bool take_mark(struct model *model, const void *record, uint64_t bytes)
 {
 	struct lw_wire_mark mark;
@@ -295,6 +329,8 @@ static bool (*const takers[LW_WIRE_NR_TYPES])(struct model *, const void *, uint
 	[LW_WIRE_TOTALS] = take_totals,
 	[LW_WIRE_BYE] = take_bye,
 	[LW_WIRE_HISTORY] = take_history,
+	[LW_WIRE_SCAN] = take_scan,
+	[LW_WIRE_SCAN_SITE] = take_scan_site,
 	[LW_WIRE_MARK] = take_mark,
 	[LW_WIRE_TICK] = take_tick,
 };

@@ -50,6 +50,26 @@ const char *model_drop_reason(unsigned drop)
 	return drop < LW_NR_DROPS ? drop_reasons[drop] : "of a kind this program does not know";
 }
 
+static const char *const scan_reasons[LW_NR_SCAN_WHYS] = {
+	[LW_SCAN_WHY_NONE] = "for no known reason",
+	[LW_SCAN_WHY_MEMORY] = "there is not enough free memory",
+	[LW_SCAN_WHY_CLONE] = "the kernel refused a snapshot process",
+	[LW_SCAN_WHY_PROC] = "/proc/self/maps cannot be read",
+	[LW_SCAN_WHY_TIME] = "the time limit was reached",
+	[LW_SCAN_WHY_CRASH] = "the scanner died",
+	[LW_SCAN_WHY_OFF] = "it was switched off (scan=never)",
+};
+
+const char *model_scan_reason(unsigned why)
+{
+	return scan_reasons[why < LW_NR_SCAN_WHYS ? why : LW_SCAN_WHY_NONE];
+}
+
+bool model_is_scanned(const struct model *model)
+{
+	return model->has_scan && model->scan.state == LW_SCAN_DONE;
+}
+
 const char *model_text(const struct model *model, unsigned what)
 {
 	return what < MODEL_TEXTS && model->texts[what] ? model->texts[what] : "";
@@ -289,6 +309,12 @@ static void merge_into(struct model_site *to, const struct model_site *from)
 	merge_past(to, from);
 	to->live_bytes += from->live_bytes;
 	to->live_blocks += from->live_blocks;
+	to->scan.lost_bytes += from->scan.lost_bytes;
+	to->scan.lost_blocks += from->scan.lost_blocks;
+	to->scan.indirect_bytes += from->scan.indirect_bytes;
+	to->scan.indirect_blocks += from->scan.indirect_blocks;
+	to->scan.dragged_bytes += from->scan.dragged_bytes;
+	to->scan.dragged_blocks += from->scan.dragged_blocks;
 	to->count.alloc_bytes += from->count.alloc_bytes;
 	to->count.alloc_blocks += from->count.alloc_blocks;
 	to->count.freed_bytes += from->count.freed_bytes;

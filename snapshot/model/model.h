@@ -56,6 +56,7 @@ struct model_site {
 	uint16_t *modules; /* in the same allocation as pcs */
 	struct model_history *history; /* NULL: none, it has always held the same */
 	struct lw_count count;
+	struct lw_scan_site scan;	  /* what the last scan found; merged too */
 	uint64_t live_bytes, live_blocks; /* its own; after model_finish() of all that were merged */
 };
 
@@ -81,10 +82,11 @@ struct model_mark {
 };
 
 struct model {
-	bool has_hello, has_totals, has_bye;
+	bool has_hello, has_totals, has_bye, has_scan;
 	struct lw_wire_hello hello;
 	struct lw_wire_totals totals;
 	struct lw_wire_bye bye;
+	struct lw_wire_scan scan; /* means something if has_scan */
 	char *texts[MODEL_TEXTS]; /* NUL-terminated; NULL: none */
 	size_t text_bytes[MODEL_TEXTS];
 
@@ -131,11 +133,15 @@ void model_match_modules(struct model *model);
  * record. */
 void model_finish(struct model *model);
 
+/* Are the scans of the sites a finished scan's? */
+bool model_is_scanned(const struct model *model);
+
 /* Is this site one that a report may list: it speaks for itself and holds blocks? */
 bool model_is_held(const struct model *model, size_t site);
 
 const char *model_kind_name(unsigned kind);			  /* "new[]" */
 const char *model_drop_reason(unsigned drop);			  /* for people */
+const char *model_scan_reason(unsigned why);			  /* for people; enum lw_scan_why */
 const char *model_text(const struct model *model, unsigned what); /* "" when there is none */
 
 #endif

@@ -28,8 +28,8 @@ static const struct {
 	[VERDICT_INDIRECT] = {"indirect", "Lost indirectly", 2, true},
 	[VERDICT_HELD] = {"held", "Held", 3, true},
 	[VERDICT_UNFREED] = {"unfreed", "Unfreed", 4, true},
-	[VERDICT_REACHABLE] = {"reachable", "Reachable", 5, true},
-	[VERDICT_BOUNDED] = {"bounded", "Bounded", 6, true},
+	[VERDICT_REACHABLE] = {"reachable", "Still reachable", 5, false},
+	[VERDICT_BOUNDED] = {"bounded", "Bounded", 6, false},
 	[VERDICT_RUNTIME] = {"runtime", "Runtime", 7, false},
 };
 

@@ -71,6 +71,12 @@ static void add(struct group *group, const struct report_site *judged)
 	group->live.bytes += judged->bytes;
 	group->live.blocks += judged->blocks;
 	group->live.nr_sites++;
+	group->lost.bytes += judged->lost.bytes + judged->indirect.bytes;
+	group->lost.blocks += judged->lost.blocks + judged->indirect.blocks;
+	if (judged->lost.blocks) {
+		group->dragged.bytes += site->scan.dragged_bytes;
+		group->dragged.blocks += site->scan.dragged_blocks;
+	}
 	group->alloc_bytes += site->count.alloc_bytes;
 	group->alloc_blocks += site->count.alloc_blocks;
 	group->kinds |= 1u << site->kind;

@@ -243,6 +243,17 @@ static json_t *make_site(struct writer *w, const struct report_site *judged)
 		json_object_set_new(out, "reason", string(judged->reason));
 	json_object_set_new(out, "bytes", integer(judged->bytes));
 	json_object_set_new(out, "blocks", integer(judged->blocks));
+	if (judged->lost.blocks + judged->indirect.blocks && judged->verdict != VERDICT_LOST &&
+		judged->verdict != VERDICT_INDIRECT) {
+		json_object_set_new(out, "lost_bytes", integer(judged->lost.bytes));
+		json_object_set_new(out, "lost_blocks", integer(judged->lost.blocks));
+		json_object_set_new(out, "indirect_bytes", integer(judged->indirect.bytes));
+		json_object_set_new(out, "indirect_blocks", integer(judged->indirect.blocks));
+	}
+	if (judged->lost.blocks && site->scan.dragged_blocks) {
+		json_object_set_new(out, "dragged_bytes", integer(site->scan.dragged_bytes));
+		json_object_set_new(out, "dragged_blocks", integer(site->scan.dragged_blocks));
+	}
 	set_trend(w, out, judged);
 	json_object_set_new(out, "total_bytes", integer(site->count.alloc_bytes));
 	json_object_set_new(out, "total_blocks", integer(site->count.alloc_blocks));
@@ -357,6 +368,12 @@ static json_t *make_summary(const struct report *report)
 	json_object_set_new(out, "inherited_blocks", integer(totals->inherited_blocks));
 	json_object_set_new(out, "leaked_bytes", integer(report->leaked.bytes));
 	json_object_set_new(out, "leaked_blocks", integer(report->leaked.blocks));
+	json_object_set_new(out, "reachable_bytes", integer(report->reachable.bytes));
+	json_object_set_new(out, "reachable_blocks", integer(report->reachable.blocks));
+	json_object_set_new(out, "lost_bytes", integer(report->lost.bytes));
+	json_object_set_new(out, "lost_blocks", integer(report->lost.blocks));
+	json_object_set_new(out, "indirect_bytes", integer(report->indirect.bytes));
+	json_object_set_new(out, "indirect_blocks", integer(report->indirect.blocks));
 	json_object_set_new(out, "held_bytes", integer(report->held.bytes));
 	json_object_set_new(out, "held_blocks", integer(report->held.blocks));
 	json_object_set_new(out, "runtime_bytes", integer(report->runtime.bytes));
@@ -370,6 +387,34 @@ static json_t *make_summary(const struct report *report)
 		json_object_set_new(out, "incomplete", string(report->missing));
 	if (report->model->nr_bad)
 		json_object_set_new(out, "damaged_records", integer(report->model->nr_bad));
+	return out;
+}
+
+static json_t *make_scan(const struct model *model)
+{
+	static const char *const states[LW_NR_SCAN_STATES] = {[LW_SCAN_NONE] = "none",
+		[LW_SCAN_RUNNING] = "running",
+		[LW_SCAN_DONE] = "done",
+		[LW_SCAN_REFUSED] = "refused",
+		[LW_SCAN_FAILED] = "failed"};
+	const struct lw_wire_scan *scan = &model->scan;
+	json_t *out = json_object();
+
+	json_object_set_new(out, "state", string(states[scan->state]));
+	if (scan->state == LW_SCAN_REFUSED || scan->state == LW_SCAN_FAILED)
+		json_object_set_new(out, "reason", string(model_scan_reason(scan->why)));
+	if (scan->state != LW_SCAN_DONE)
+		return out;
+	json_object_set_new(out, "at_s", json_real((double)scan->began_ns / 1e9));
+	json_object_set_new(out, "took_s", json_real((double)scan->took_ns / 1e9));
+	json_object_set_new(out, "cpu_s", json_real((double)scan->cpu_ns / 1e9));
+	json_object_set_new(out, "pause_s", json_real((double)scan->pause_ns / 1e9));
+	json_object_set_new(out, "approximate", json_boolean(scan->flags & LW_SCAN_APPROXIMATE));
+	json_object_set_new(out, "confirmed", json_boolean(scan->flags & LW_SCAN_CONFIRMED));
+	json_object_set_new(out, "blocks", integer(scan->live_blocks));
+	json_object_set_new(out, "bytes", integer(scan->live_bytes));
+	json_object_set_new(out, "swept_bytes", integer(scan->swept_bytes));
+	json_object_set_new(out, "used_bytes", integer(scan->used_bytes));
 	return out;
 }
 
@@ -468,6 +513,8 @@ static json_t *make_report(struct writer *w)
 		json_object_set_new(out, "exit_status", json_integer(hello->exit_status));
 	json_object_set_new(out, "started", json_real((double)hello->started_real_ns / 1e9));
 	json_object_set_new(out, "seconds", json_real((double)hello->seconds_ns / 1e9));
+	if (report->model->has_scan)
+		json_object_set_new(out, "scan", make_scan(report->model));
 	json_object_set_new(out, "sites", make_sites(w));
 	json_object_set_new(out, "mismatches", make_events(w, true));
 	json_object_set_new(out, "errors", make_events(w, false));

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "snapshot/alloc.h"
+#include "snapshot/report/parts.h"
 #include "snapshot/report/pairs.h"
 
 uint64_t report_now_ns(void)
@@ -127,11 +128,13 @@ void report_judge_site(
 	judged->reason = judged->site->flags & LW_SITE_IGNORED
 				 ? "the program, which asked to ignore it"
 				 : verdict_runtime(&names, &judged->through);
-	judged->verdict = judged->reason ? VERDICT_RUNTIME : VERDICT_UNFREED;
+	judged->verdict = judged->reason		    ? VERDICT_RUNTIME
+			  : model_is_scanned(report->model) ? VERDICT_REACHABLE
+							    : VERDICT_UNFREED;
 	if (judged->trend)
 		judged->verdict = verdict_with_growth(
 			judged->verdict, judged->trend->growth.kind, judged->trend->is_held);
-	if (verdict_is_leak(judged->verdict))
+	if (judged->verdict != VERDICT_RUNTIME)
 		judged->rule = rule_for(report, stack);
 	free(frames);
 }
@@ -159,10 +162,16 @@ static void count_site(struct report *report, const struct report_site *judged)
 	if (judged->rule) {
 		add_sum(&report->suppressed, judged);
 		add_to_rule(judged->rule, judged);
-	} else if (!verdict_is_leak(judged->verdict)) {
+	} else if (judged->verdict == VERDICT_RUNTIME) {
 		add_sum(&report->runtime, judged);
+	} else if (!report_is_leak(judged)) {
+		add_sum(&report->reachable, judged);
 	} else {
 		add_sum(is_held ? &report->held : &report->leaked, judged);
+		report->lost.bytes += judged->lost.bytes;
+		report->lost.blocks += judged->lost.blocks;
+		report->indirect.bytes += judged->indirect.bytes;
+		report->indirect.blocks += judged->indirect.blocks;
 		report->nr_leak_sites++;
 	}
 }
@@ -201,13 +210,27 @@ static bool look_at(const struct report *report, size_t index, struct report_sit
 	return true;
 }
 
+bool report_is_leak(const struct report_site *judged)
+{
+	return verdict_is_leak(judged->verdict) || judged->lost.blocks || judged->indirect.blocks;
+}
+
+/* Leaks before all others, what is suppressed behind them. */
+static int rank_of(const struct report_site *judged)
+{
+	int rank = verdict_rank(judged->verdict);
+
+	if (!report_is_leak(judged))
+		rank += NR_VERDICTS;
+	return rank + (judged->rule ? 2 * NR_VERDICTS : 0);
+}
+
 /* Worst verdict first, then by bytes, then by blocks; the id makes the order the same every time.
  */
 static int compare_sites(const void *left, const void *right)
 {
 	const struct report_site *a = left, *b = right;
-	int rank_a = verdict_rank(a->verdict) + (a->rule ? NR_VERDICTS : 0);
-	int rank_b = verdict_rank(b->verdict) + (b->rule ? NR_VERDICTS : 0);
+	int rank_a = rank_of(a), rank_b = rank_of(b);
 
 	if (rank_a != rank_b)
 		return rank_a - rank_b;
@@ -267,7 +290,7 @@ void report_judge(struct report *report)
 {
 	struct model *model = report->model;
 	struct report_stack stack = {0};
-	size_t max_sites = 0;
+	size_t first;
 
 	report_introduce_modules(report);
 	for (size_t i = 0; i < model->nr_events; i++)
@@ -283,15 +306,25 @@ void report_judge(struct report *report)
 			free(judged.trend); /* the C library's own, and gone */
 			continue;
 		}
-		count_site(report, &judged);
-		report->sites = alloc_grow(
-			report->sites, report->nr_sites, &max_sites, sizeof(*report->sites));
-		report->sites[report->nr_sites++] = judged;
+		first = report->nr_sites;
+		parts_add(report, &judged);
+		for (size_t part = first; part < report->nr_sites; part++)
+			count_site(report, &report->sites[part]);
 	}
 	free(stack.frames);
 	if (report->nr_sites)
 		qsort(report->sites, report->nr_sites, sizeof(*report->sites), compare_sites);
 	count_totals(report);
+}
+
+size_t report_end_of_reachable(const struct report *report)
+{
+	size_t end = report->nr_leak_sites;
+
+	while (end < report->nr_sites && !report->sites[end].rule &&
+		report->sites[end].verdict != VERDICT_RUNTIME)
+		end++;
+	return end;
 }
 
 bool report_judge_event(struct report *report, size_t index)

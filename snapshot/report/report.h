@@ -34,18 +34,20 @@ struct report_stack {
 	size_t first_user, end_user;
 };
 
+struct report_sum {
+	uint64_t bytes, blocks, nr_sites;
+};
+
+/* A site, or the part of one that a verdict is about: some of its blocks may be lost and others not. */
 struct report_site {
 	const struct model_site *site;
 	uint64_t bytes, blocks; /* live; of a held site: when exit began */
-	struct trend *trend;	/* NULL: steady; freed by report_fini() */
+	struct report_sum lost, indirect; /* of bytes and blocks */
+	struct trend *trend;	/* NULL: steady, or a part; freed by report_fini() */
 	enum verdict verdict;
 	const char *reason;	    /* runtime: who keeps it; else NULL */
 	const char *through;	    /* libc function that allocated for its caller; NULL none */
 	struct suppress_rule *rule; /* that took it out; NULL none */
-};
-
-struct report_sum {
-	uint64_t bytes, blocks, nr_sites;
 };
 
 struct report {
@@ -59,10 +61,11 @@ struct report {
 	uint64_t began_ns;   /* CLOCK_MONOTONIC, when this program began to work */
 	uint64_t left_bytes; /* of memory, for whoever grows; 0 unknown */
 
-	struct report_site *sites; /* those that hold blocks, or held them until exit: leaks worst first, then runtime, then
-				      suppressed */
-	size_t nr_sites, nr_leak_sites; /* the first nr_leak_sites count as leaks */
-	struct report_sum live, leaked, runtime, suppressed;
+	struct report_site *sites; /* those that hold blocks, or held them until exit: leaks worst first, then
+				      reachable, runtime, then suppressed */
+	size_t nr_sites, max_sites, nr_leak_sites; /* the first nr_leak_sites count as leaks */
+	struct report_sum live, leaked, reachable, runtime, suppressed;
+	struct report_sum lost, indirect; /* of leaked */
 	struct report_sum held; /* freed by exit: in no other sum, but among the leak sites */
 	uint64_t total_allocs, total_bytes, total_frees, nr_alloc_sites;
 	uint64_t nr_dropped, nr_mismatches, nr_errors, peak_bytes;
@@ -92,6 +95,12 @@ bool report_has_news(const struct report *report);
 uint64_t report_age_ms(const struct report *report, uint32_t at_ms);
 
 uint64_t report_now_ns(void);
+
+/* Does it count as leaked, by its verdict or because some of it is lost? */
+bool report_is_leak(const struct report_site *judged);
+
+/* The first site behind those that are leaks or reachable. */
+size_t report_end_of_reachable(const struct report *report);
 
 /* The text report, colours or not. */
 void report_text(struct report *report, FILE *out, bool has_color);

@@ -21,7 +21,7 @@
 #include "snapshot/report/text_stack.h"
 #include "snapshot/report/trend_text.h"
 
-enum { NAME_BYTES = 1024, LINE_BYTES = 4096, MAX_DROPS = 16 };
+enum { NAME_BYTES = 1024, LINE_BYTES = 4096, MAX_DROPS = 16, FEW = 5 };
 
 static const char *program_name(const struct model *model)
 {
@@ -76,7 +76,9 @@ static void write_conclusion(const struct text_writer *w)
 	uint64_t nr_wrong = report->nr_mismatches + report->nr_errors;
 	char name[64], bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], sites[FORMAT_BYTES];
 	char wrong[FORMAT_BYTES];
-	const char *verb = is_live ? "holds" : is_killed ? "held" : "leaked";
+	const char *verb = is_live ? (model_is_scanned(report->model) ? "has leaked" : "holds")
+			   : is_killed ? "held"
+				       : "leaked";
 
 	fprintf(w->out, "%sLeakWatch: %s (pid %d) ",
 		text_paint(w, report->nr_leak_sites ? TEXT_RED : TEXT_GREEN),
@@ -88,7 +90,8 @@ static void write_conclusion(const struct text_writer *w)
 			format_count(blocks, report->leaked.blocks, "block"),
 			format_count(sites, w->nr_leaks - w->nr_held, "site"));
 	else
-		fputs(is_live || is_killed ? "holds no memory" : "leaked nothing", w->out);
+		fputs((is_live || is_killed) && !report->reachable.blocks ? "holds no memory" : "leaked nothing",
+			w->out);
 	if (w->nr_held)
 		fprintf(w->out, "; %s grew and %s freed only by exit",
 			format_count(sites, w->nr_held, "site"), w->nr_held > 1 ? "were" : "was");
@@ -182,6 +185,12 @@ static void write_group(struct text_writer *w, const struct group *group)
 			format_size(bytes, group->alloc_bytes));
 	else if (group->live.blocks > 1 && judged->verdict != VERDICT_HELD)
 		fputs(", none was ever freed", w->out);
+	if (group->lost.blocks && judged->verdict != VERDICT_LOST && judged->verdict != VERDICT_INDIRECT)
+		fprintf(w->out, ", nothing points to %s in %s any more", format_bytes(bytes, group->lost.bytes),
+			format_count(blocks, group->lost.blocks, "block"));
+	if (group->dragged.blocks)
+		fprintf(w->out, ", drags along %s in %s", format_bytes(bytes, group->dragged.bytes),
+			format_count(blocks, group->dragged.blocks, "block"));
 	write_age(w, group);
 	if (judged->reason)
 		fprintf(w->out, "; kept by %s", judged->reason);
@@ -222,15 +231,97 @@ static void write_leaks(struct text_writer *w, const struct group *groups)
 static void write_runtime(struct text_writer *w)
 {
 	struct report *report = w->report;
-	size_t end = report->nr_leak_sites, nr_groups;
+	size_t first = report_end_of_reachable(report), end = first, nr_groups;
 	struct group *groups;
 
 	while (end < report->nr_sites && !report->sites[end].rule)
 		end++;
-	groups = group_sites(report, report->nr_leak_sites, end, &nr_groups);
+	groups = group_sites(report, first, end, &nr_groups);
 	for (size_t i = 0; i < nr_groups; i++)
 		write_group(w, &groups[i]);
 	free(groups);
+}
+
+/* One line: what is still pointed to is seldom what is looked for. */
+static void write_reachable_group(struct text_writer *w, const struct group *group)
+{
+	const struct model_site *site = group->first->site;
+	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], name[NAME_BYTES], file[NAME_BYTES];
+
+	report_stack(w->report, site, &w->stack);
+	fprintf(w->out, "  %s in %s", format_bytes(bytes, group->live.bytes),
+		format_count(blocks, group->live.blocks, "block"));
+	if (w->stack.nr_frames) {
+		const struct report_frame *frame = &w->stack.frames[w->stack.first_user];
+		const struct symbol_frame *symbol = frame->symbol;
+		const char *path = frame->module ? frame->module->path : "?", *slash = strrchr(path, '/');
+
+		if (symbol->function)
+			fprintf(w->out, " from %s", format_text(name, sizeof(name), symbol->function));
+		if (symbol->file)
+			fprintf(w->out, " %s:%u", format_text(file, sizeof(file), symbol->file), symbol->line);
+		else
+			fprintf(w->out, " (%s+0x%" PRIx64 ")",
+				format_text(file, sizeof(file), slash ? slash + 1 : path), frame->offset);
+	}
+	fputc('\n', w->out);
+}
+
+static void write_reachable(struct text_writer *w)
+{
+	struct report *report = w->report;
+	size_t end = report_end_of_reachable(report), nr_groups, nr_shown;
+	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], sites[FORMAT_BYTES];
+	struct group *groups;
+
+	if (end == report->nr_leak_sites)
+		return;
+	groups = group_sites(report, report->nr_leak_sites, end, &nr_groups);
+	nr_shown = report->options->show == LW_SHOW_ALL || nr_groups <= FEW ? nr_groups : FEW;
+	fprintf(w->out, "\nStill reachable, so not counted as leaked: %s in %s, from %s\n",
+		format_bytes(bytes, report->reachable.bytes),
+		format_count(blocks, report->reachable.blocks, "block"),
+		format_count(sites, nr_groups, "site"));
+	for (size_t i = 0; i < nr_shown; i++)
+		write_reachable_group(w, &groups[i]);
+	if (nr_shown < nr_groups)
+		fprintf(w->out, "  and %s (show=all)\n",
+			format_count(sites, nr_groups - nr_shown, "more site"));
+	/* what grew and stopped is worth its reason */
+	for (size_t i = 0; i < nr_groups; i++)
+		if (groups[i].first->verdict == VERDICT_BOUNDED)
+			write_group(w, &groups[i]);
+	free(groups);
+}
+
+/* What the search for pointers found, in words other tools have taught; or why there was none. */
+static void write_scan(const struct text_writer *w)
+{
+	const struct report *report = w->report;
+	const struct lw_wire_scan *scan = &report->model->scan;
+	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], time[FORMAT_BYTES];
+
+	if (!report->model->has_scan)
+		return;
+	if (scan->state != LW_SCAN_DONE) {
+		fprintf(w->out, "\nNot known what is lost: the search for pointers %s: %s\n",
+			scan->state == LW_SCAN_REFUSED ? "was not begun" : "was not finished",
+			scan->state == LW_SCAN_RUNNING ? "it is still running"
+						       : model_scan_reason(scan->why));
+		return;
+	}
+	fprintf(w->out, "\nLost: %s in %s", format_bytes(bytes, report->lost.bytes),
+		format_count(blocks, report->lost.blocks, "block"));
+	fprintf(w->out, "; lost indirectly: %s in %s", format_bytes(bytes, report->indirect.bytes),
+		format_count(blocks, report->indirect.blocks, "block"));
+	fprintf(w->out, "; still reachable: %s in %s", format_bytes(bytes, report->reachable.bytes),
+		format_count(blocks, report->reachable.blocks, "block"));
+	fprintf(w->out, " (searched in %s", format_ns(time, scan->took_ns));
+	if (!(scan->flags & LW_SCAN_AT_EXIT))
+		fprintf(w->out, ", %s after the start", format_ns(time, scan->began_ns));
+	if (scan->flags & LW_SCAN_APPROXIMATE)
+		fputs(", about: where other threads stood was not known", w->out);
+	fputs(")\n", w->out);
 }
 
 /* ---- wrong releases ---- */
@@ -481,11 +572,13 @@ void report_text(struct report *report, FILE *out, bool has_color)
 		w.nr_held += leaks[i].first->verdict == VERDICT_HELD;
 	write_conclusion(&w);
 	write_leaks(&w, leaks);
+	write_reachable(&w);
 	if (report->options->runtime)
 		write_runtime(&w);
 	write_events(&w);
 	write_marks(&w);
 	write_suppressed(&w);
+	write_scan(&w);
 	write_totals(&w);
 	write_summary(&w);
 	free(leaks);

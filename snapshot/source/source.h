@@ -31,6 +31,12 @@ bool source_pid(
 
 bool source_shmid(int shmid, lw_emit_sink_fn *sink, void *context, struct source_error *error);
 
+/*
+ * Asks a watched process to search itself for lost memory, and waits until it has. False: it cannot be
+ * asked, or does not answer; the error says why.
+ */
+bool source_ask_scan(pid_t pid, struct source_error *error);
+
 /* Records one after another, from a pipe or file, until its end. name is for messages. */
 bool source_stream(
 	int fd, const char *name, lw_emit_sink_fn *sink, void *context, struct source_error *error);

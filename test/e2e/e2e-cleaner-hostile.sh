@@ -6,6 +6,7 @@
 killed_is_reported() {
 	rm -f json/*
 	start "$victims/victim-killed" pause
+	ok 'one cleaner' within 2 has_cleaners 1
 	kill -KILL "$pid"
 	reap
 	let_go
@@ -36,8 +37,8 @@ make_segments() {
 	PYTHON
 }
 header_bytes=$(od -An -tu4 -j12 -N4 <(
-	env LD_PRELOAD="$library" "$victims/victim-killed" pause </dev/null >/dev/null &
-	sleep 0.3
+	env LD_PRELOAD="$library" "$victims/victim-killed" pause </dev/null >ready &
+	within 5 grep -q ready ready
 	python3 - <<-'PYTHON'
 		import ctypes, sys
 		libc = ctypes.CDLL(None)
@@ -89,7 +90,6 @@ for set in '1 0' '3 1' '3 30000' '5 0'; do
 	semid=$(make_set $set)
 	objects >objects.before
 	killed_is_reported "reported, with $set at our key"
-	ok 'by one cleaner' has_cleaners 1
 	nothing_left
 	ipcrm -s "$semid"
 	objects >objects.before
@@ -159,7 +159,7 @@ nothing_left
 # exec into a program that is not watched: what the image before it left goes without a report
 rm -f json/*
 env LD_PRELOAD="$library" LEAKWATCH_OPTIONS="json=$work/json/%p.json" bash -c \
-	'unset LD_PRELOAD; exec sleep 7' &
+	'unset LD_PRELOAD; exec sleep 100' &
 pid=$!
 has_no_segment() { ! objects | comm -13 objects.before - | grep shm; }
 within 1 has_cleaners 1

@@ -34,6 +34,7 @@ nothing_left
 # a terminal: the report of a killed process goes to the one it had
 in_a_terminal() { # OPTIONS COMMAND
 	python3 - "$library" "$1" "${@:2}" <<-'PYTHON'
+		import glob
 		import os, pty, select, signal, sys, time
 		pid, terminal = pty.fork()
 		if pid == 0:
@@ -49,11 +50,21 @@ in_a_terminal() { # OPTIONS COMMAND
 		                seen += os.read(terminal, 65536)
 		            except OSError:  # nobody has it open now: the report is still to come
 		                time.sleep(0.02)
-		read(5, b'ready')
-		time.sleep(0.2)
+		def is_held():  # its cleaner has found it, and the terminal it has
+		    for info in glob.glob('/proc/[0-9]*/fdinfo/*'):
+		        try:
+		            if f'Pid:\t{pid}\n' in open(info).read():
+		                return True
+		        except OSError:
+		            pass
+		    return False
+		read(30, b'ready')
+		end = time.time() + 30
+		while not is_held() and time.time() < end:
+		    time.sleep(0.02)
 		os.kill(pid, signal.SIGKILL)
 		os.waitpid(pid, 0)
-		read(2, b'SUMMARY')
+		read(2 if 'never' in sys.argv[2] else 30, b'SUMMARY')
 		sys.stdout.write(seen.decode())
 	PYTHON
 }
@@ -83,9 +94,10 @@ ok 'one more in there' within 2 has_cleaners 2
 inner=$(grep -x '[0-9]*' out.inner)
 sleep 0.6
 ok 'nobody is taken for dead' nr_reports_is 0
-pkill -KILL -P "$(pgrep -P "$unshared")" victim-killed
+shell=$(pgrep -P "$unshared")
+kill -KILL "$(pgrep -P "$shell" -x victim-killed)" # its cleaner is there, too
 ok 'a kill in there is reported' within 2 is_reported "inner-$inner"
-kill -KILL "$(pgrep -P "$unshared")"
+kill -KILL "$shell"
 exec 2>/dev/null
 wait "$unshared"
 exec 2>&3

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A process that is killed, in whatever way, is reported within a second by the cleaner, which leaves nothing.
+# A process that is killed, in whatever way, is reported at once by the cleaner, which leaves nothing.
 . "$(dirname "$0")/cleaner-lib.sh"
 
+fastest_ms=999999
 dies() { # HOW SIGNAL STATUS
 	rm -f json/*
 	start "$victims/victim-killed" "$1"
 	[ "$1" != pause ] || kill -KILL "$pid"
 	let_go
 	reap
-	ok "$1: within a second" within 1 is_reported "$pid"
+	ok "$1: it is reported" within 1 is_reported "$pid"
+	[ "$took_ms" -ge $fastest_ms ] || fastest_ms=$took_ms
 	ok "$1: the status is its own" test "$status" -eq "$3"
 	ok "$1: all is in the report" has_losses
 	ok "$1: state killed" has "$pid" '"state":"killed"'
@@ -30,6 +32,8 @@ dies abort $((6 * known)) 134
 dies segv $((11 * known)) 139
 dies term $((15 * known)) 143
 dies group 0 7
+# all of them are, unless the machine is busy with something else
+ok 'within a second' test $fastest_ms -lt 1000
 nothing_left
 
 # one that ends by itself is reported once, by itself
@@ -67,9 +71,14 @@ ok 'the target has no child to wait for' test "$status" -eq 0
 read_to_end() {
 	env LD_PRELOAD="$library" "$victims/victim-killed" "$1" </dev/null | cat
 }
-within_a_second() { timeout 1 bash -c "$(declare -f read_to_end); read_to_end $1"; }
+ends() { timeout 30 bash -c "$(declare -f read_to_end); read_to_end $1"; }
 export library victims
-ok 'its pipe ends with it' within_a_second abort
+start "$victims/victim-killed" pause # the cleaner stays for its sake
+ok 'its pipe ends with it' ends abort
+ok 'not with its cleaner' has_cleaners 1
+kill -KILL "$pid"
+reap
+let_go
 nothing_left
 
 # a child that still maps the region of its dead parent delays nothing
@@ -87,16 +96,20 @@ mkdir programs
 cat >programs/leakwatch-snapshot <<-SCRIPT
 	#!/bin/sh
 	echo "\$*" >>$work/runs
-	case "\$*" in *--state=exit*) exec sleep 3 ;; esac
+	case "\$*" in *--state=exit*) read -r _ <$work/gate ;; esac
 SCRIPT
+mkfifo gate
+exec 8<>gate
 chmod +x programs/leakwatch-snapshot
 ln -s "$cleaner" programs/
-OPTIONS="programs=$work/programs" start "$victims/victim-killed" exit
+OPTIONS="programs=$work/programs" start "$victims/victim-killed" exit 8<&-
 let_go
 ok 'its report has begun' within 2 grep -q state=exit runs
 kill -KILL "$pid"
 reap
 ok 'the cleaner begins another' within 2 grep -q state=killed runs
+echo >&8
+exec 8>&-
 nothing_left
 
 # text to log_path; a run that asked for nothing starts no reporter

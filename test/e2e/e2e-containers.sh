@@ -22,7 +22,7 @@ contain() {
 	" <fifo.in >out 2>err &
 	outer=$!
 	exec 9>fifo.in
-	local tries=250
+	local tries=1500
 	until grep -q ready out; do
 		[ $((tries -= 1)) -gt 0 ] && kill -0 $outer 2>/dev/null || return 1
 		sleep 0.02

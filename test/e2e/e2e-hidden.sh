@@ -38,7 +38,7 @@ for how in list queue; do
 	ok "$how: with a reason" grep -qE '"reason":"\+[0-9.]+ [A-Za-z]+/s for ' "json/$pid.json"
 done
 
-watch "$victims/victim-hidden" cache
+OPTIONS=report=always watch "$victims/victim-hidden" cache
 exits 0
 has_verdict bounded fill
 says '  bounded: grew by [0-9.]+ .* until .* after the start, flat since'

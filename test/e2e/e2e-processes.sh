@@ -32,4 +32,14 @@ OPTIONS=report=always watch bash -c \
 exits 0
 prints '3 done'
 prints '4 a'
+# a handler that forks in the middle of malloc: both go on with it
+OPTIONS=json=own.json watch "$victims/victim-fork-inside"
+exits 0
+kept=$(sed -n 's/^kept \([0-9]*\), failed 0$/\1/p' out)
+ok 'no child failed' [ -n "$kept" ]
+rm -rf json
+mkdir json
+mv own.json json/
+leaks $((kept * 32)) "$kept" keep
+nothing_dropped
 done_testing

@@ -15,6 +15,7 @@ usage: judge.py FOLDER QUESTION ARGUMENTS...
   field NAME VALUE             a member of the report or its summary has this value
   verdict VERDICT FUNCTION     all its sites have this verdict
   whole                        nothing was dropped
+  part VERDICT BYTES BLOCKS FUNCTION   so much of FUNCTION has this verdict
   mismatches N                 so many mismatched releases and errors are reported
 FOLDER holds the reports of one run. The report of a process whose parent has none in FOLDER is the
 run's own, the others are children's. A site belongs to the innermost frame inside a victim."""
@@ -91,6 +92,10 @@ def answer(question, arguments, own, children):
         good = len(own) == 1 and str(value[0]) == arguments[1]
     elif question == 'verdict':
         good = of and all(s.verdict == arguments[0] for s in of)
+    elif question == 'part':
+        those = [s for s in of if s.verdict == arguments[0]]
+        good = (fits(arguments[1], sum(s.bytes for s in those))
+                and fits(arguments[2], sum(s.blocks for s in those)))
     elif question == 'whole':
         good = own and not any(r['summary']['dropped'] for r in own)
     elif question == 'mismatches':

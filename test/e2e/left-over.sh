@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Nothing survives a watched process: no queue, no segment, no process of ours, 5 seconds later.
+# Nothing survives a watched process: no queue, no segment, no process of ours, seconds later.
 # usage: left-over.sh begin FILE [FOLDER] | end FILE [FOLDER]
 # begin notes what is there, end names what came since: queues and segments whose maker is gone, and
 # processes of the programs below FOLDER (so that two builds may be tested at the same time).
@@ -35,7 +35,7 @@ case $1 in
 begin) list | sort >"$2" ;;
 end)
 	tries=0
-	while left_over "$2" >"$2.new" && [ -s "$2.new" ] && [ $tries -lt 50 ]; do
+	while left_over "$2" >"$2.new" && [ -s "$2.new" ] && [ $tries -lt 300 ]; do
 		tries=$((tries + 1))
 		sleep 0.1 # nothing tells of the end of a stranger's object
 	done

@@ -78,6 +78,7 @@ has_verdict() { ok "$2 is $1" judge verdict "$@"; }
 is_kind() { ok "$2 is of kind $1" judge kind "$@"; }
 has_reports() { ok "$1 reports" judge reports "$@"; }
 has_field() { ok "$1 is $2" judge field "$@"; }
+has_part() { ok "$4: $2 bytes in $3 blocks are $1" judge part "$@"; }
 nothing_dropped() { ok 'nothing was dropped' judge whole; }
 has_mismatches() { ok "$1 mismatches" judge mismatches "$@"; }
 

@@ -144,7 +144,7 @@ int main(void)
 	leakwatch_pause(); leakwatch_pause(); leakwatch_resume();
 	quiet = malloc(77);
 	leakwatch_resume();
-	for (i = 3; i < 103; i++) { kept[i] = malloc(24); leakwatch_mark("request"); }
+	for (i = 3; i < 103; i++) { kept[3] = malloc(24); leakwatch_mark("request"); }
 	leakwatch_mark("once");
 	leakwatch_report_now();
 	(void)quiet; (void)is_set;
@@ -237,9 +237,12 @@ def api(compiler):
     check(f'{compiler}: a leak of 24 bytes a mark', marks.get('request', {}).get('count') == 100
           and marks['request']['bytes_per_mark'] == 24 and marks['request']['blocks_per_mark'] == 1
           and marks['once']['count'] == 1, marks)
-    leaked = sorted((s['bytes'], s['hint']['line']) for s in run.report['sites'] if s['verdict'] != 'runtime')
+    leaked = {}  # by line: what the last pointer still holds has a verdict of its own
+    for site in run.report['sites']:
+        if site['verdict'] != 'runtime':
+            leaked[site['hint']['line']] = leaked.get(site['hint']['line'], 0) + site['bytes']
     line = API_SOURCE.split('\n').index(next(l for l in API_SOURCE.split('\n') if '"request"' in l)) + 1
-    check(f'{compiler}: ignored and paused blocks are no leak; what is one names its line', leaked == [(2400, line)], leaked)
+    check(f'{compiler}: ignored and paused blocks are no leak; what is one names its line', leaked == {line: 2400}, leaked)
     check(f'{compiler}: a report on request and one at the end', run.err.count('SUMMARY: LeakWatch: ') == 2
           and 'still running' in run.err and '+24.0 bytes and +1.00 blocks' in run.err, run.err)
     check(f'{compiler}: no error', not run.events() and not run.report.get('dropped'), *run.texts())

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scan_child.c - one scan, from the table of blocks to the results in the region; see scan_child.h.
+ *
+ * The maps are read before anything is mapped, so that the scanner's own tables are not in them. Results
+ * are gathered privately and written in one go between two changes of `seq`.
+ */
+#include "preload/live/scan_child.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "preload/base/real.h"
+#include "preload/base/sys.h"
+#include "preload/live/scan_roots.h"
+#include "preload/record/blocks.h"
+#include "preload/record/sites.h"
+#include "preload/share/box.h"
+
+enum { SITE_UNKNOWN, SITE_PLAIN, SITE_OF_LOADER };
+
+struct gather {
+	struct lw_scan_marks marks;
+	struct lw_scan_roots roots;
+	uint8_t *site_kinds;
+	uint32_t nr_sites;
+	uint64_t live_blocks, live_bytes;
+};
+
+static __attribute__((noreturn)) void leave(void)
+{
+	for (;;)
+		(void)lw_syscall(SYS_exit_group, 0);
+}
+
+static __attribute__((noreturn)) void fail(uint32_t state, uint32_t why)
+{
+	lw_store(&lw_box->scan.why, why);
+	lw_store_release(&lw_box->scan.state, state);
+	lw_store_release(&lw_box->scan.outcome, LW_SCAN_OUTCOME_BAD);
+	leave();
+}
+
+/* A copy of a large process must not be in anybody's way: not kept alive, not dumped, first to go when memory is out. */
+static void settle(void)
+{
+	static const int limits[] = { RLIMIT_AS, RLIMIT_DATA };
+	int fd = lw_sys_open("/proc/self/oom_score_adj", O_WRONLY);
+	struct rlimit limit;
+
+	if (fd >= 0) {
+		(void)lw_sys_write(fd, "1000", 4);
+		lw_sys_close(fd);
+	}
+	for (size_t i = 0; i < LW_ARRAY_LENGTH(limits); i++) {
+		if (lw_syscall(SYS_prlimit64, 0, limits[i], 0, &limit) < 0)
+			continue;
+		limit.rlim_cur = limit.rlim_max;
+		(void)lw_syscall(SYS_prlimit64, 0, limits[i], &limit, 0);
+	}
+}
+
+/* Blocks the loader allocates for itself (thread-local storage, its lists) are pointed to in ways of its own. */
+static bool is_of_loader(uint32_t id)
+{
+	const struct lw_site *site = lw_box_site(id);
+	const uint64_t *pcs = lw_sites_pcs(id);
+	const struct lw_module *module;
+	const char *path, *slash;
+	uint16_t number;
+
+	if (!site->nr_frames)
+		return false;
+	number = ((const uint16_t *)(pcs + site->nr_frames))[0];
+	if (number >= lw_box->nr_modules)
+		return false;
+	module = lw_box_module(number);
+	path = lw_box_pool(module->path_off);
+	slash = strrchr(path, '/');
+	path = slash ? slash + 1 : path;
+	return !strncmp(path, "ld-linux", 8) || !strncmp(path, "ld-2.", 5) || !strncmp(path, "ld.so", 5);
+}
+
+static void add_block(void *context, uintptr_t address, const struct lw_block *block)
+{
+	struct gather *gather = context;
+	uint64_t marks = block->is_inherited ? LW_SCAN_UNJUDGED : 0;
+	uint8_t *kind;
+
+	if (block->site < gather->nr_sites) {
+		kind = &gather->site_kinds[block->site];
+		if (*kind == SITE_UNKNOWN)
+			*kind = is_of_loader(block->site) ? SITE_OF_LOADER : SITE_PLAIN;
+		marks |= *kind == SITE_OF_LOADER ? LW_SCAN_ROOT : 0;
+	}
+	gather->live_blocks += !block->is_inherited;
+	gather->live_bytes += block->is_inherited ? 0 : block->bytes;
+	lw_scan_index_add(&gather->marks.index, address, block->bytes, block->site, marks);
+}
+
+static void know_allocator(struct lw_scan_roots *roots)
+{
+	const uint64_t *dropped = lw_box->dropped;
+	struct dl_find_object module;
+
+	roots->is_glibc = lw_real.is_glibc && !lw_real.is_overridden;
+	roots->has_unseen = lw_real.is_overridden || dropped[LW_DROP_BLOCKS] || dropped[LW_DROP_REENTRANT] ||
+			    dropped[LW_DROP_UNTRACKED];
+	if (lw_real.is_overridden || _dl_find_object((void *)(uintptr_t)lw_real.malloc, &module))
+		return;
+	if (!module.dlfo_link_map->l_name[0]) /* the program itself */
+		return;
+	roots->allocator_start = (uintptr_t)module.dlfo_map_start;
+	roots->allocator_end = (uintptr_t)module.dlfo_map_end;
+}
+
+static void write_results(struct gather *gather, const struct lw_scan_site *sites, const struct lw_scan_plan *plan)
+{
+	struct lw_scan *scan = &lw_box->scan;
+	struct lw_scan_marks *marks = &gather->marks;
+
+	lw_store(&scan->seq, scan->seq | 1);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	for (uint32_t id = 0; id < gather->nr_sites; id++) {
+		if (memcmp(lw_box_scan(id), &sites[id], sizeof(sites[id])) != 0)
+			*lw_box_scan(id) = sites[id];
+	}
+	scan->flags = plan->flags | (gather->roots.nr_unknown_stacks ? LW_SCAN_APPROXIMATE : 0) |
+		      (plan->step == LW_SCAN_STEP_SECOND ? LW_SCAN_CONFIRMED : 0);
+	scan->live_blocks = gather->live_blocks;
+	scan->live_bytes = gather->live_bytes;
+	scan->swept_bytes = marks->swept_bytes;
+	scan->used_bytes = marks->index.used_bytes;
+	scan->why = LW_SCAN_WHY_NONE;
+	scan->nr_scans++;
+	scan->cpu_ns = lw_sys_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	scan->took_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - scan->began_mono_ns;
+	lw_store_release(&scan->seq, (scan->seq | 1) + 1);
+	lw_store_release(&scan->state, LW_SCAN_DONE);
+	lw_store_release(&scan->outcome, LW_SCAN_OUTCOME_GOOD);
+}
+
+/* Address and birth: a block that was freed and came again at its old address is another. */
+static uint64_t list_word(const struct lw_scan_entry *entry)
+{
+	struct lw_block block = { 0 };
+
+	(void)lw_blocks_find(lw_scan_start(entry), &block);
+	return lw_scan_start(entry) >> 3 << LW_BLOCK_BIRTH_BITS | block.birth;
+}
+
+static void list_lost(const struct lw_scan_marks *marks, uint64_t *list)
+{
+	uint64_t nr = 0, max = LW_SCAN_LIST_BYTES / sizeof(*list) - 1;
+
+	for (uint64_t at = 0; at < marks->index.nr && nr < max; at++) {
+		if (!(marks->index.entries[at].start & (LW_SCAN_REACHED | LW_SCAN_UNOWNED)))
+			list[++nr] = list_word(&marks->index.entries[at]);
+	}
+	list[0] = nr;
+}
+
+/* What was reachable a moment ago, or not yet there, is not accused, nor what only it points to. */
+static void spare_unlisted(struct lw_scan_marks *marks, const uint64_t *list)
+{
+	uint64_t nr = list[0], next = 1;
+
+	for (uint32_t at = 0; at < marks->index.nr; at++) {
+		const struct lw_scan_entry *entry = &marks->index.entries[at];
+		uint64_t word;
+
+		if (entry->start & (LW_SCAN_REACHED | LW_SCAN_UNOWNED))
+			continue;
+		word = list_word(entry);
+		while (next <= nr && list[next] < word)
+			next++;
+		if (next > nr || list[next] != word)
+			lw_scan_mark_entry(marks, at);
+	}
+	lw_scan_mark_rest(marks);
+}
+
+static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
+{
+	struct lw_scan_marks *marks = &gather->marks;
+	struct lw_scan_site *sites;
+
+	if (!lw_maps_read(&marks->maps))
+		fail(LW_SCAN_REFUSED, LW_SCAN_WHY_PROC);
+	(void)lw_syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+	gather->nr_sites = lw_load_acquire(&lw_box->nr_sites);
+	gather->site_kinds = lw_scan_room(gather->nr_sites);
+	sites = lw_scan_room((uint64_t)gather->nr_sites * sizeof(*sites));
+	if (!gather->site_kinds || !sites)
+		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);
+	if (plan->list)
+		gather->roots.list = (struct lw_scan_cut){ (uintptr_t)plan->list, (uintptr_t)plan->list + LW_SCAN_LIST_BYTES };
+	if (plan->vectors)
+		gather->roots.vectors = (struct lw_scan_cut){ (uintptr_t)plan->vectors,
+			(uintptr_t)plan->vectors + LW_SCAN_MAX_THREADS * (uint64_t)LW_SCAN_VECTOR_BYTES };
+	lw_blocks_visit(add_block, gather);
+	know_allocator(&gather->roots);
+	gather->roots.threads = (struct lw_scan_threads){ plan->threads, plan->nr_threads, plan->descriptor,
+		plan->tid, plan->pid, plan->locals_at, plan->locals_bytes };
+	if (!lw_scan_index_sort(&marks->index) || !lw_scan_roots_find(&gather->roots, marks) ||
+			!lw_scan_index_finish(&marks->index) || !lw_scan_marks_init(marks))
+		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);
+	lw_scan_roots_mark(&gather->roots, marks);
+	if (plan->step == LW_SCAN_STEP_FIRST) {
+		list_lost(marks, plan->list);
+		lw_store_release(&lw_box->scan.outcome, LW_SCAN_OUTCOME_GOOD);
+		return;
+	}
+	if (plan->step == LW_SCAN_STEP_SECOND)
+		spare_unlisted(marks, plan->list);
+	lw_scan_judge(marks, sites, gather->nr_sites);
+	write_results(gather, sites, plan);
+}
+
+void lw_scan_child(const struct lw_scan_plan *plan)
+{
+	static struct gather gather;
+
+	(void)lw_syscall(SYS_close_range, 0, ~0u, 0);
+	(void)lw_syscall(SYS_prctl, PR_SET_PDEATHSIG, 9 /* SIGKILL */, 0, 0, 0);
+	settle();
+	lw_hot = plan->hot;
+	find_out(&gather, plan);
+	leave();
+}

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The same programs under LeakWatch, LeakSanitizer and valgrind memcheck, side by side, site by site.
+
+usage: compare.py BUILD-FOLDER FILE.c|FILE.cc|--run 'COMMAND' ...
+A source is built twice, plain and with -fsanitize=leak; a COMMAND (a real program) is not built, so LeakSanitizer
+cannot see it and is left out. A site is the first function of the program itself in the stack; of each the bytes that are
+lost, or lost indirectly (not memcheck's `possibly`: interior pointers count as pointers here). A line that differs is marked with !, and the totals say how many agree. What is shown is
+for a person to judge: the tools are wrong in known ways (a stale word hides a leak from any of them)."""
+import collections
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+
+LOST = ('lost', 'indirect')
+
+
+def plain(name):
+    name = re.sub(r'\(.*', '', name or '?')
+    while re.search(r'<[^<>]*>', name):
+        name = re.sub(r'<[^<>]*>', '', name)
+    return re.sub(r'\.(part|isra|constprop|cold).*', '', name).split(' ')[-1]
+
+
+def own(frames, program):
+    """frames: (function, module or file); the first that is the program's"""
+    base = os.path.basename(program)
+    frames = [f for f in frames if not (f[0] or '').startswith('__interceptor_')]
+    for function, *places in frames:
+        if any(base in (os.path.basename(p or ''), os.path.splitext(os.path.basename(p or ''))[0]) for p in places):
+            return plain(function)
+    return plain(frames[0][0]) if frames else '?'
+
+
+def run(command, env=None):
+    try:
+        return subprocess.run(['sh', '-c', command], capture_output=True, text=True, errors='replace', timeout=300,
+                              stdin=subprocess.DEVNULL, env=dict(os.environ, **(env or {})), check=False)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def leakwatch(build, command, program, folder):
+    path = folder + '/lw.json'
+    if not run(f'exec {command}', {'LD_PRELOAD': build + '/preload/libleakwatch.so',
+                                   'LEAKWATCH_OPTIONS': f'json={path}:log_path=/dev/null'}):
+        return None
+    found = collections.Counter()
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding='utf-8') as file:
+        report = json.load(file)
+    if report.get('scan', {}).get('state') not in ('done', None):
+        return None
+    for site in report['sites']:
+        lost = site['bytes'] if site['verdict'] in LOST else site.get('lost_bytes', 0) + site.get('indirect_bytes', 0)
+        if lost:
+            found[own([(f.get('function'), f.get('file'), f.get('module')) for f in site['frames']], program)] += lost
+    return found
+
+
+def lsan(command, program):
+    out = run(command)
+    if not out:
+        return None
+    found = collections.Counter()
+    for text in re.split(r'\n(?=(?:Direct|Indirect) leak of )', out.stderr)[1:]:
+        size = int(re.match(r'\w+ leak of (\d+) byte', text)[1])
+        frames = [(m[1], m[2]) for m in re.finditer(r'#\d+ 0x[0-9a-f]+ in (.+?) (\S+)', text.split('\n\n')[0])]
+        found[own([(f, re.sub(r':\d+.*', '', p).strip('()').split('+')[0]) for f, p in frames], program)] += size
+    return found
+
+
+def memcheck(command, program, folder):
+    path = folder + '/vg.xml'
+    if not run(f'valgrind -q --leak-check=full --show-leak-kinds=definite,indirect --xml=yes --xml-file={path} {command}'):
+        return None
+    found = collections.Counter()
+    try:
+        tree = ElementTree.parse(path)
+    except (ElementTree.ParseError, OSError):
+        return None
+    for error in tree.iter('error'):
+        if not (error.findtext('kind') or '').startswith(('Leak_Definitely', 'Leak_Indirectly')):
+            continue
+        frames = [(f.findtext('fn'), f.findtext('file'), f.findtext('obj')) for f in error.find('stack').iter('frame')]
+        direct = re.search(r'([\d,]+) direct', error.findtext('xwhat/text') or '')  # the rest stands in records of its own
+        found[own(frames, program)] += int(direct[1].replace(',', '') if direct else error.findtext('xwhat/leakedbytes'))
+    return found
+
+
+def show(name, columns):
+    tools = [t for t, found in columns if found is not None]
+    sites = sorted({s for _, found in columns if found for s in found})
+    agree = 0
+    print(f'\n{name}: {", ".join(tools)}' + ('' if sites else ': nothing is lost'))
+    for site in sites:
+        numbers = [found[site] for _, found in columns if found is not None]
+        same = len(set(numbers)) == 1
+        agree += same
+        cells = '  '.join(f'{found[site]:>12}' if found is not None else f'{"-":>12}' for _, found in columns)
+        print(f'{" " if same else "!"} {site[:44]:44} {cells}')
+    return len(sites), agree
+
+
+def main():
+    build, rest = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    sites = agree = 0
+    print(f'  {"bytes lost, by site":44} ' + '  '.join(f'{t:>12}' for t in ('leakwatch', 'lsan', 'memcheck')))
+    while rest:
+        with tempfile.TemporaryDirectory(prefix='leakwatch-test.') as folder:
+            if rest[0] == '--run':
+                command, sanitized = rest[1], None
+                program, rest = command.split()[0], rest[2:]
+            else:
+                source = os.path.abspath(rest.pop(0))
+                program = folder + '/' + os.path.splitext(os.path.basename(source))[0]
+                compiler = 'g++ -std=c++17' if source.endswith('.cc') else 'gcc'
+                for flags, out in (('', program), ('-fsanitize=leak', program + '.lsan')):
+                    with open(source, encoding='utf-8', errors='replace') as file:
+                        line = re.search(r'//\s*BUILD:?\s+(.*\S)', file.read())
+                    line = line[1] if line else f'{compiler} -g -O1 $F -o $X -lpthread -ldl'
+                    line = re.sub(r'\b(gcc|g\+\+)\b', r'\1 ' + flags, line)
+                    run(line, {'F': source, 'X': out})
+                command, sanitized = program, program + '.lsan'
+            columns = [('leakwatch', leakwatch(build, command, program, folder)),
+                       ('lsan', lsan(sanitized, program) if sanitized and os.path.exists(sanitized) else None),
+                       ('memcheck', memcheck(command, program, folder))]
+            one = show(os.path.basename(program), columns)
+            sites, agree = sites + one[0], agree + one[1]
+    print(f'\n{agree} of {sites} sites agree')
+
+
+main()

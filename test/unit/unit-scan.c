@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unit-scan.c - the scanner's parts on memory of the test itself: the index finds the block of any address
+ * as a slow search does, marks follow pointers of every form, lost blocks are grouped, cuts leave the rest.
+ */
+#include "test/unit/tap.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "preload/live/scan_cut.h"
+#include "preload/live/scan_mark.h"
+
+enum { NR_RANDOM = 3000 };
+
+static uint64_t state = 1;
+
+static uint32_t roll(uint32_t sides)
+{
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(state >> 33) % sides;
+}
+
+/* ---- index ---- */
+
+struct plain {
+	uint64_t start, bytes;
+};
+
+static uint32_t slow_find(const struct lw_scan_index *index, uint64_t address)
+{
+	uint32_t found = LW_SCAN_NOTHING;
+
+	for (uint32_t i = 0; i < index->nr; i++) {
+		uint64_t bytes = lw_scan_bytes(&index->entries[i]);
+
+		bytes = bytes < LW_SCAN_LEAST_REACH ? LW_SCAN_LEAST_REACH : bytes;
+		if (lw_scan_start(&index->entries[i]) <= address)
+			found = address - lw_scan_start(&index->entries[i]) <= bytes ? i : LW_SCAN_NOTHING;
+	}
+	return found;
+}
+
+static uint32_t fast_find(const struct lw_scan_index *index, uint64_t address)
+{
+	return address - index->lo < index->span ? lw_scan_index_find(index, address) : LW_SCAN_NOTHING;
+}
+
+static void test_index(void)
+{
+	struct lw_scan_index index = { 0 };
+	struct plain blocks[NR_RANDOM];
+	uint64_t at = UINT64_C(0x555500000010);
+	int nr_wrong = 0;
+
+	for (int i = 0; i < NR_RANDOM; i++) {
+		uint64_t bytes = roll(50) ? roll(400) : roll(40) ? roll(100000) : roll(100000000);
+
+		blocks[i] = (struct plain){ at, bytes };
+		at += (bytes + 31) / 16 * 16 + (roll(300) ? 0 : (uint64_t)roll(1 << 30) * 16);
+	}
+	for (int i = 0; i < NR_RANDOM; i += 2) /* two runs, as the two tables give them */
+		lw_scan_index_add(&index, blocks[i].start, blocks[i].bytes, (uint32_t)i, 0);
+	for (int i = 1; i < NR_RANDOM; i += 2)
+		lw_scan_index_add(&index, blocks[i].start, blocks[i].bytes, (uint32_t)i, LW_SCAN_UNJUDGED);
+	ok(lw_scan_index_sort(&index) && lw_scan_index_finish(&index), "the index is built");
+	is_u64(index.nr, NR_RANDOM, "with all blocks");
+	for (int i = 0; i < NR_RANDOM; i++)
+		nr_wrong += lw_scan_start(&index.entries[i]) != blocks[i].start ||
+			    lw_scan_bytes(&index.entries[i]) != blocks[i].bytes ||
+			    lw_scan_site(&index.entries[i]) != (uint32_t)i;
+	is_u64(nr_wrong, 0, "sorted, each with its size and site");
+	nr_wrong = 0;
+	for (int i = 0; i < NR_RANDOM * 4; i++) {
+		const struct plain *block = &blocks[roll(NR_RANDOM)];
+		uint64_t address = block->start + (roll(2) ? roll((uint32_t)block->bytes + 40) : roll(1 << 26)) - roll(40);
+
+		nr_wrong += fast_find(&index, address) != slow_find(&index, address);
+	}
+	is_u64(nr_wrong, 0, "finds what a slow search finds");
+}
+
+static void test_room(void)
+{
+	struct lw_scan_marks marks = { 0 };
+	enum { NR = 200000 };
+
+	for (uint64_t i = 0; i < NR; i++)
+		lw_scan_index_add(&marks.index, UINT64_C(0x7f0000000010) + i * 64, 40, 1, 0);
+	(void)(lw_scan_index_sort(&marks.index) && lw_scan_index_finish(&marks.index) && lw_scan_marks_init(&marks));
+	ok(marks.index.used_bytes <= UINT64_C(26) * NR, "%" PRIu64 " bytes for %d blocks", marks.index.used_bytes, NR);
+}
+
+/* ---- marks ---- */
+
+enum { CELLS = 64, CELL_BYTES = 64 };
+
+static uint64_t *memory; /* CELLS blocks of CELL_BYTES */
+
+static uint64_t *cell(unsigned i)
+{
+	return memory + i * (CELL_BYTES / 8);
+}
+
+static struct lw_scan_marks marks_of_cells(void)
+{
+	struct lw_scan_marks marks = { 0 };
+
+	(void)lw_maps_read(&marks.maps);
+	for (unsigned i = 0; i < CELLS; i++)
+		lw_scan_index_add(&marks.index, (uintptr_t)cell(i), CELL_BYTES - 16, i, 0);
+	(void)(lw_scan_index_sort(&marks.index) && lw_scan_index_finish(&marks.index) && lw_scan_marks_init(&marks));
+	return marks;
+}
+
+static void test_pointers(void)
+{
+	static const struct {
+		const char *name;
+		uint64_t plus, or;
+		bool counts;
+	} forms[] = {
+		{ "the start", 0, 0, true },
+		{ "the interior", 17, 0, true },
+		{ "one past the end", CELL_BYTES - 16, 0, true },
+		{ "two past the end", CELL_BYTES - 15, 0, false },
+		{ "a low tag", 0, 7, true },
+		{ "a tag in the top byte", 0, UINT64_C(0xa5) << 56, true },
+		{ "the interior, with a tag in the top byte", 8, UINT64_C(0x80) << 56, true },
+		{ "a NaN box", 0, UINT64_C(0xfffb) << 48, true },
+		{ "a NaN box of the interior", 8, UINT64_C(0xfffb) << 48, false },
+		{ "before the start", (uint64_t)-1, 0, false },
+	};
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		struct lw_scan_marks marks;
+		bool is_reached;
+
+		memset(memory, 0, CELLS * CELL_BYTES);
+		marks = marks_of_cells();
+		lw_scan_mark_word(&marks, ((uintptr_t)cell(5) + forms[i].plus) | forms[i].or);
+		lw_scan_mark_rest(&marks);
+		is_reached = marks.index.entries[5].start & LW_SCAN_REACHED;
+		ok(is_reached == forms[i].counts, "%s %s", forms[i].name, forms[i].counts ? "counts" : "does not count");
+	}
+}
+
+static void test_flood(void)
+{
+	struct lw_scan_marks marks;
+	struct lw_scan_site sites[CELLS] = { 0 };
+	uint64_t roots[3] = { 0 }, pointer;
+	unsigned nr_reached = 0;
+
+	memset(memory, 0, CELLS * CELL_BYTES);
+	for (unsigned i = 0; i < 9; i++) /* 0 -> 1 -> ... -> 9 */
+		cell(i)[1] = (uintptr_t)cell(i + 1);
+	cell(9)[2] = (uintptr_t)cell(0); /* a ring */
+	pointer = (uintptr_t)cell(12);
+	memcpy((char *)cell(3) + 12, &pointer, 8); /* at an odd place */
+	cell(20)[0] = (uintptr_t)cell(21);	   /* lost: a chain whose head is met last */
+	cell(19)[0] = (uintptr_t)cell(20);
+	cell(21)[3] = (uintptr_t)cell(3); /* may point to what is reachable */
+	cell(30)[0] = (uintptr_t)cell(31); /* lost: a ring */
+	cell(31)[0] = (uintptr_t)cell(30);
+	cell(40)[0] = (uintptr_t)cell(40); /* lost: points to itself */
+	roots[1] = (uintptr_t)cell(4) + 3;
+	marks = marks_of_cells();
+	lw_scan_mark_range(&marks, (uintptr_t)roots, (uintptr_t)(roots + 3));
+	lw_scan_mark_rest(&marks);
+	for (unsigned i = 0; i < CELLS; i++)
+		nr_reached += (marks.index.entries[i].start & LW_SCAN_REACHED) != 0;
+	is_u64(nr_reached, 11, "what hangs on a root is reached");
+	is_u64(marks.parents[6], 5, "each knows by whom");
+	is_u64(marks.parents[4], LW_SCAN_NOTHING, "or that it was a root");
+	lw_scan_judge(&marks, sites, CELLS);
+	ok(!sites[4].lost_blocks && !sites[4].indirect_blocks && !sites[12].lost_blocks, "and is not accused");
+	ok(sites[19].lost_blocks == 1 && sites[20].indirect_blocks == 1 && sites[21].indirect_blocks == 1, "a chain is led by its head");
+	is_u64(sites[19].dragged_blocks, 2, "which drags the rest along");
+	ok(sites[30].lost_blocks == 1 && sites[31].indirect_blocks == 1 && sites[30].dragged_blocks == 1, "one block leads a ring");
+	ok(sites[40].lost_blocks == 1 && !sites[40].dragged_blocks, "one that points to itself leads itself");
+	is_u64(sites[50].lost_bytes, CELL_BYTES - 16, "bytes are counted");
+}
+
+/* A late leader takes over what earlier ones led. */
+static void test_late_leader(void)
+{
+	struct lw_scan_marks marks;
+	struct lw_scan_site sites[CELLS] = { 0 };
+
+	memset(memory, 0, CELLS * CELL_BYTES);
+	cell(1)[0] = (uintptr_t)cell(2);
+	cell(60)[0] = (uintptr_t)cell(1);
+	marks = marks_of_cells();
+	lw_scan_judge(&marks, sites, CELLS);
+	ok(!sites[1].lost_blocks && sites[1].indirect_blocks == 1 && sites[60].lost_blocks == 1 && sites[60].dragged_blocks == 2,
+			"a leader that is met by another is led by it");
+}
+
+/* ---- maps and cuts ---- */
+
+struct seen {
+	uintptr_t first, last;
+	unsigned nr;
+	uint64_t bytes;
+};
+
+static void see(void *context, uintptr_t from, uintptr_t to)
+{
+	struct seen *seen = context;
+
+	seen->first = seen->nr++ ? seen->first : from;
+	seen->last = to;
+	seen->bytes += to - from;
+}
+
+static void test_maps(void)
+{
+	char *room = mmap(NULL, 64 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *shared = mmap(NULL, 64 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct lw_maps maps = { 0 };
+	struct seen seen = { 0 };
+
+	room[3 * 4096] = room[4 * 4096] = room[40 * 4096] = shared[7 * 4096] = 1;
+	(void)mprotect(room + 40 * 4096, 4096, PROT_NONE);
+	ok(lw_maps_read(&maps) && maps.nr > 5, "the maps are read");
+	lw_maps_visit(&maps, (uintptr_t)room, (uintptr_t)room + 64 * 4096, see, &seen);
+	ok(seen.bytes == 8192 && seen.first == (uintptr_t)room + 3 * 4096, "only pages that exist and may be read");
+	seen = (struct seen){ 0 };
+	lw_maps_visit(&maps, (uintptr_t)shared, (uintptr_t)shared + 64 * 4096, see, &seen);
+	is_u64(seen.bytes, 4096, "of shared memory too");
+	seen = (struct seen){ 0 };
+	lw_maps_visit(&maps, (uintptr_t)room + 3 * 4096 + 100, (uintptr_t)room + 3 * 4096 + 200, see, &seen);
+	ok(seen.bytes == 100 && seen.nr == 1, "parts of a page");
+	(void)munmap(room, 64 * 4096);
+	(void)munmap(shared, 64 * 4096);
+}
+
+static void test_cuts(void)
+{
+	struct lw_scan_cuts cuts;
+	struct seen seen = { 0 };
+	size_t next = 0;
+
+	(void)lw_scan_cuts_init(&cuts);
+	lw_scan_cut(&cuts, 500, 700);
+	lw_scan_cut(&cuts, 100, 200);
+	lw_scan_cut(&cuts, 200, 250); /* touches */
+	lw_scan_cut(&cuts, 120, 130);
+	lw_scan_cut(&cuts, 690, 900);
+	lw_scan_cuts_sort(&cuts);
+	lw_scan_cuts_rest(&cuts, &next, 0, 300, see, &seen);
+	is_u64(seen.bytes, 150, "what is left of a map with a hole");
+	seen = (struct seen){ 0 };
+	lw_scan_cuts_rest(&cuts, &next, 300, 600, see, &seen);
+	is_u64(seen.bytes, 200, "a cut that reaches into the next");
+	seen = (struct seen){ 0 };
+	lw_scan_cuts_rest(&cuts, &next, 600, 1000, see, &seen);
+	ok(seen.bytes == 100 && seen.first == 900, "overlapping cuts");
+}
+
+int main(void)
+{
+	memory = mmap(NULL, CELLS * CELL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	test_index();
+	test_room();
+	test_pointers();
+	test_flood();
+	test_late_leader();
+	test_maps();
+	test_cuts();
+	return done();
+}
