@@ -127,12 +127,12 @@ static void keep_suppressions(void)
 		return;
 	bytes = strnlen(own, LW_SUPPRESSIONS_BYTES - 1);
 	memcpy(lw_box->suppressions, own, bytes);
-	lw_box->suppressions_bytes = (uint32_t)bytes;
+	lw_box->suppressions_bytes = lw_own.suppressions_bytes = (uint32_t)bytes;
 }
 
 static const char *program_name(void)
 {
-	const char *slash = strrchr(lw_box->exe, '/');
+	const char *slash = memrchr(lw_box->exe, '/', lw_own.exe_bytes);
 
 	return slash ? slash + 1 : lw_box->exe;
 }
@@ -175,7 +175,7 @@ static bool go_up(void)
 	if (!bring_up_tables(&refusal))
 		return refuse(LW_LOG_NO_MEMORY, "no memory for our tables");
 	stpcpy(lw_box->options, text);
-	lw_box->options_bytes = (uint32_t)strlen(text);
+	lw_box->options_bytes = lw_own.options_bytes = (uint32_t)strlen(text);
 	if (options.help && lw_box->flags & LW_REGION_ROOT)
 		lw_options_help(help_line, NULL);
 	if (lw_options_follows(&options, program_name()))
