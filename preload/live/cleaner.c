@@ -37,10 +37,15 @@ static bool is_swept_away(void)
 	return bytes > 0 && (bytes != sizeof(first) - 1 || memcmp(own, first, sizeof(first) - 1));
 }
 
-void lw_cleaner_register(void)
+enum lw_cleaner_found lw_cleaner_register(void)
 {
 	if (!lw_box || lw_own.shmid < 0)
-		return; /* private memory leaves nothing behind */
-	if (!lw_door_knock(lw_own.uid, lw_door_place()) && !start_cleaner() && !is_swept_away())
+		return LW_CLEANER_NONE; /* private memory leaves nothing behind */
+	if (lw_door_knock(lw_own.uid, lw_door_place()))
+		return LW_CLEANER_THERE;
+	if (start_cleaner())
+		return LW_CLEANER_STARTED;
+	if (!is_swept_away())
 		lw_box_remove();
+	return LW_CLEANER_NONE;
 }

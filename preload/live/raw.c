@@ -43,6 +43,27 @@ static const char *kind_name(const struct lw_site *site)
 	return kind_names[kind < LW_NR_KINDS ? kind : 0];
 }
 
+/* Was it allocated inside libc, the loader or libstdc++? Without names that is all there is to go by. */
+static bool is_through_runtime(uint32_t id)
+{
+	static const char *const names[] = { "libc.so", "ld-linux", "libstdc++.so", "libpthread.so" };
+	const struct lw_site *site = lw_box_site(id);
+	uint32_t nr_frames = lw_box_nr_frames(site);
+	uint16_t module_id = nr_frames ? *(const uint16_t *)(lw_sites_pcs(id) + nr_frames) : LW_NO_MODULE;
+	const struct lw_module *module = lw_box_module(module_id);
+	const char *path, *slash;
+
+	if (module_id >= lw_load(&lw_own.nr_modules))
+		return false;
+	path = lw_box_pool(module->path_off);
+	slash = memrchr(path, '/', module->path_bytes < LINE_BYTES ? module->path_bytes : LINE_BYTES);
+	for (size_t i = 0; i < LW_ARRAY_LENGTH(names); i++) {
+		if (slash && !strncmp(slash + 1, names[i], strlen(names[i])))
+			return true;
+	}
+	return false;
+}
+
 static void say_frames(int fd, uint32_t id)
 {
 	const struct lw_site *site = lw_box_site(id);
@@ -118,10 +139,11 @@ void lw_raw_report(const struct lw_options *options, struct lw_report_done *done
 			continue;
 		done->leaked_blocks += blocks;
 		done->leaked_bytes += count.alloc_bytes - count.freed_bytes;
-		say(fd, line, snprintf(line, sizeof(line), "%llu byte(s) in %llu block(s) by %s not freed:\n",
+		say(fd, line, snprintf(line, sizeof(line), "%llu byte(s) in %llu block(s) by %s not freed%s:\n",
 				(unsigned long long)(count.alloc_bytes - count.freed_bytes),
 				(unsigned long long)blocks,
-				kind_name(lw_box_site(id))));
+				kind_name(lw_box_site(id)),
+				is_through_runtime(id) ? ", inside the C or C++ library, perhaps its own" : ""));
 		say_frames(fd, id);
 	}
 	say(fd, line, snprintf(line, sizeof(line),

@@ -9,6 +9,7 @@
 #include "preload/base/mem.h"
 #include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
+#include "preload/live/narrate.h"
 #include "preload/live/raw.h"
 #include "preload/live/reporter.h"
 #include "preload/live/scan.h"
@@ -79,6 +80,7 @@ static int report(enum lw_end how, int status, uintptr_t sp)
 	lw_track_finish();
 	if (options->scan == LW_SCAN_OPTION_EXIT && has_something_to_say())
 		lw_scan_at_exit(sp, options);
+	lw_narrate_end(options);
 	lw_box->own_bytes = lw_mem_used_bytes() + lw_box_used_bytes();
 	lw_box->report_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - started_ns;
 	if (!lw_reporter_run(how, &done)) {
