@@ -23,6 +23,7 @@ enum lw_gate {
 };
 
 struct lw_memos;
+struct lw_trail;
 struct lw_scratch;
 struct lw_hints;
 
@@ -32,6 +33,7 @@ struct lw_thread {
 	uint32_t row;		/* index in the region's rows; 0: shared, atomic adds */
 	uint32_t *dir;		/* the row's directory: chunk of 64 sites -> counters */
 	struct lw_memos *memos;	/* table of remembered stacks */
+	struct lw_trail *trail;	/* frames of the last walk; same mapping as memos */
 	struct lw_scratch *scratch; /* room for one stack under construction; same mapping as memos */
 	uintptr_t stack_lo, stack_hi; /* memory known to be readable, [lo, hi) */
 	uintptr_t own_lo, own_hi; /* the same of the stack the thread was made with; 0 not known yet */

@@ -79,7 +79,7 @@ static void fill_plan(uint32_t flags, const struct lw_options *options)
 	plan.freeze = options->freeze;
 	plan.descriptor = lw_thread_pointer();
 	plan.tid = lw_sys_gettid();
-	plan.pid = lw_box->pid;
+	plan.pid = lw_own.pid;
 	plan.main_descriptor = is_first_main ? first_descriptor : 0;
 	plan.flags = flags;
 	plan.nr_threads = 0;
@@ -148,7 +148,7 @@ static bool begin_now(void)
 
 static void sum_lost(uint64_t *bytes, uint64_t *blocks)
 {
-	for (uint32_t site = 0; site < lw_load_acquire(&lw_box->nr_sites); site++) {
+	for (uint32_t site = 0; site < lw_load_acquire(&lw_own.nr_sites); site++) {
 		const struct lw_scan_site *found = lw_box_scan(site);
 
 		*bytes += found->lost_bytes + found->indirect_bytes;
@@ -218,7 +218,7 @@ LW_COLD void lw_scan_look(const struct lw_options *options)
 	if (!lw_box || lw_sandboxed() || (!lw_load(&keeper) && !is_due(options)))
 		return;
 	/* a child that only borrows our memory (vfork) starts and reaps nothing */
-	if (lw_box->pid != lw_sys_getpid() || __atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE))
+	if (lw_own.pid != lw_sys_getpid() || __atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE))
 		return;
 	if (is_keeper_gone(1 /* WNOHANG */) && is_due(options) && lw_load(&lw_box->state) == LW_STATE_RUNNING) {
 		lw_store(&last_ns, lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE));
@@ -232,7 +232,7 @@ void lw_scan_after_death(void)
 	if (settings->scan != LW_SCAN_OPTION_EXIT || !lw_scan_has_memory(lw_scan_needed_bytes()))
 		return;
 	plan.hot = lw_hot;
-	plan.pid = lw_box->pid;
+	plan.pid = lw_own.pid;
 	plan.tid = 0;
 	plan.flags = LW_SCAN_AT_EXIT;
 	plan.step = LW_SCAN_STEP_ONLY;

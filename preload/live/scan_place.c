@@ -18,9 +18,9 @@ enum { MOST_FRAMES = 512 };
 
 static uint16_t number_of(uintptr_t address)
 {
-	uint32_t nr = lw_load_acquire(&lw_box->nr_modules);
+	uint32_t nr = lw_load_acquire(&lw_own.nr_modules);
 
-	for (uint32_t i = nr < LW_MAX_MODULES ? nr : LW_MAX_MODULES; i-- > 0;) {
+	for (uint32_t i = nr; i-- > 0;) {
 		const struct lw_module *module = lw_box_module(i);
 
 		if (!module->is_unloaded && address >= module->start && address < module->end)

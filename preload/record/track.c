@@ -107,10 +107,25 @@ static LW_COLD bool enter_slowly(struct lw_thread *thread)
 		bool is_known = thread->gate == LW_GATE_OPEN || thread->gate == LW_GATE_LOOK;
 
 		thread->gate = LW_GATE_BUSY;
-		is_in = is_known || lw_threads_attach(thread);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		is_in = (lw_load(&lw_hot.active) || start_child(thread)) && (is_known || lw_threads_attach(thread));
 	}
 	errno = saved_errno;
 	return is_in;
+}
+
+/*
+ * First the gate, then the look whether this process is set up: a handler that interrupts us between the two and
+ * forks leaves a child that knows from the gate that it has to go on here (lw_track_forked_inside()).
+ */
+LW_INLINE bool close_gate(struct lw_thread *thread, uint32_t gate)
+{
+	thread->gate = LW_GATE_BUSY;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (LW_LIKELY(lw_load(&lw_hot.active)))
+		return true;
+	thread->gate = gate;
+	return false;
 }
 
 /*
@@ -124,20 +139,14 @@ LW_INLINE bool enter_quickly(struct lw_thread *thread, enum lw_kind kind, const 
 
 	*hint = 0;
 	*after = LW_GATE_OPEN;
-	if (LW_UNLIKELY(!lw_load(&lw_hot.active)))
-		return false;
 	if (LW_UNLIKELY(gate != LW_GATE_OPEN)) {
-		if (gate != LW_GATE_LOOK || thread->nr_paused)
+		if (gate != LW_GATE_LOOK || thread->nr_paused || !close_gate(thread, gate))
 			return false;
-		thread->gate = LW_GATE_BUSY;
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		*hint = lw_hint_find(thread, kind, frame);
 		*after = lw_hint_is_pending(thread) ? LW_GATE_LOOK : LW_GATE_OPEN;
 		return true;
 	}
-	thread->gate = LW_GATE_BUSY;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return true;
+	return close_gate(thread, gate);
 }
 
 LW_INLINE void leave_quickly(struct lw_thread *thread, uint32_t after)
@@ -148,10 +157,8 @@ LW_INLINE void leave_quickly(struct lw_thread *thread, uint32_t after)
 
 LW_INLINE bool enter(struct lw_thread *thread)
 {
-	if (LW_UNLIKELY(thread->gate != LW_GATE_OPEN || !lw_load(&lw_hot.active)))
+	if (LW_UNLIKELY(thread->gate != LW_GATE_OPEN || !close_gate(thread, LW_GATE_OPEN)))
 		return enter_slowly(thread);
-	thread->gate = LW_GATE_BUSY;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return true;
 }
 
@@ -511,7 +518,7 @@ void lw_track_exit_begins(void)
 
 	if (!enter(thread))
 		return;
-	if (lw_sandboxed() || lw_box->pid == lw_sys_getpid()) /* else a vfork child's */
+	if (lw_sandboxed() || lw_own.pid == lw_sys_getpid()) /* else a vfork child's */
 		lw_history_note_exit(now_ms());
 	leave(thread);
 }
@@ -531,7 +538,7 @@ static void note_age(void *context, uintptr_t address, const struct lw_block *bl
 		ages->inherited++;
 		return;
 	}
-	if (block->site >= lw_load(&lw_box->nr_sites))
+	if (block->site >= lw_load(&lw_own.nr_sites))
 		return;
 	site = lw_box_site(block->site);
 	if (born_ms < site->oldest_ms)

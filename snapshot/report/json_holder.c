@@ -22,16 +22,16 @@ static json_t *make_root(struct report *report, const struct lw_chain *chain)
 	const char *variable;
 	uint64_t into;
 
-	json_object_set_new(out, "kind", value_text(holder_root_name(chain->root)));
-	json_object_set_new(out, "text", value_text(holder_root(text, report, chain)));
+	json_object_set_new(out, "kind", json_text(holder_root_name(chain->root)));
+	json_object_set_new(out, "text", json_text(holder_root(text, report, chain)));
 	if (chain->root_at)
-		json_object_set_new(out, "address", value_hex(chain->root_at));
+		json_object_set_new(out, "address", json_hex(chain->root_at));
 	if (chain->tid)
 		json_object_set_new(out, "thread", json_integer(chain->tid));
 	variable = holder_variable(report, chain, &into);
 	if (variable) {
-		json_object_set_new(out, "variable", value_text(variable));
-		json_object_set_new(out, "offset", value_number(into));
+		json_object_set_new(out, "variable", json_text(variable));
+		json_object_set_new(out, "offset", json_number(into));
 	}
 	return out;
 }
@@ -59,11 +59,11 @@ static json_t *make_example(struct report *report, const struct report_site *jud
 	json_t *out = json_object();
 	const char *class = holder_class(report, chain);
 
-	json_object_set_new(out, "address", value_hex(chain->address));
-	json_object_set_new(out, "bytes", value_number(chain->bytes));
+	json_object_set_new(out, "address", json_hex(chain->address));
+	json_object_set_new(out, "bytes", json_number(chain->bytes));
 	json_object_set_new(out, "age_s", json_real(chain->age_ms / 1e3));
 	if (class)
-		json_object_set_new(out, "class", value_text(class));
+		json_object_set_new(out, "class", json_text(class));
 	if (holder_is_shown(judged))
 		json_object_set_new(out, "first", make_first(chain));
 	if (chain->root == LW_ROOT_NONE)
@@ -74,7 +74,7 @@ static json_t *make_example(struct report *report, const struct report_site *jud
 	return out;
 }
 
-json_t *make_holders(struct report *report, const struct report_site *judged)
+json_t *json_holders(struct report *report, const struct report_site *judged)
 {
 	const struct lw_chain *chain;
 	json_t *out = NULL;
