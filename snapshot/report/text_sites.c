@@ -224,6 +224,8 @@ void text_scan(const struct text_writer *w)
 		fprintf(w->out, ", %s ago",
 			format_ns(time, report_age_ms(report, (uint32_t)(scan->began_ns / 1000000)) * 1000000));
 	if (scan->flags & LW_SCAN_APPROXIMATE)
-		fputs(", about: where other threads stood was not known, so of sites with few lost blocks none is accused", w->out);
+		fputs(", about: where other threads stood was not known, so of sites with few lost "
+		      "blocks none is accused",
+			w->out);
 	fputs(")\n", w->out);
 }

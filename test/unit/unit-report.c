@@ -463,6 +463,7 @@ static void test_scan(void)
 	*found = (struct lw_scan_site){.lost_bytes = 50000, .lost_blocks = 48};
 	memset(fake.header->samples, 0, sizeof(fake.header->samples)); /* no past */
 	fake.header->scan.state = LW_SCAN_DONE;
+	fake.header->scan.flags = LW_SCAN_AT_EXIT;
 	fake.header->scan.seq = 2;
 	fake.header->exit_began_ms = 0;
 	judge(&made, &fake, "", "");
