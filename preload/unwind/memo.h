@@ -106,21 +106,17 @@ LW_INLINE uint32_t lw_memo_match(struct lw_thread *thread, const struct lw_memo 
 LW_INLINE uint32_t lw_memo_find(struct lw_thread *thread, const struct lw_frame *frame, uint32_t key)
 {
 	struct lw_memos *memos = thread->memos;
-	uint32_t place = lw_memo_place(frame), last = memos->last[place];
-	uint32_t site = lw_memo_match(thread, &memos->entries[place][last], frame, key);
+	uint32_t place = lw_memo_place(frame), last = memos->last[place], site = 0;
 
-	if (LW_LIKELY(site))
-		return site;
-	for (uint32_t i = 1; i < LW_MEMO_WAYS; i++) {
+	/* one loop, the likely entry first: two copies of the comparison cost instruction cache */
+	for (uint32_t i = 0; i < LW_MEMO_WAYS && !site; i++) {
 		uint32_t way = (last + i) % LW_MEMO_WAYS;
 
 		site = lw_memo_match(thread, &memos->entries[place][way], frame, key);
-		if (site) {
+		if (LW_UNLIKELY(site && i))
 			memos->last[place] = (uint8_t)way;
-			return site;
-		}
 	}
-	return 0;
+	return site;
 }
 
 /* Remembers what a walk found; does nothing for one that cannot be remembered. */
