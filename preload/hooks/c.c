@@ -32,7 +32,9 @@ void _exit(int status) __attribute__((noreturn));
 
 LW_INLINE void *record(void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
 {
-	if (LW_LIKELY(ptr) && !lw_early_owns(ptr))
+	if (LW_UNLIKELY(!ptr))
+		lw_track_nothing(kind, frame);
+	else if (!lw_early_owns(ptr))
 		lw_track_alloc(ptr, bytes, kind, frame);
 	return ptr;
 }
@@ -52,8 +54,10 @@ LW_EXPORT void *calloc(size_t nr, size_t bytes)
 LW_EXPORT void free(void *ptr)
 {
 	FRAME();
-	if (!ptr)
+	if (!ptr) {
+		lw_track_nothing(LW_KIND_FREE, &frame);
 		return;
+	}
 	if (lw_early_owns(ptr)) {
 		lw_early_free(ptr);
 		return;
@@ -118,6 +122,7 @@ LW_INLINE void *resize(void *ptr, size_t bytes, const struct lw_frame *frame)
 	if (LW_UNLIKELY(!moved && bytes)) {
 		if (is_tracked)
 			lw_track_reattach(ptr, &block);
+		lw_track_nothing(LW_KIND_REALLOC, frame);
 		return NULL;
 	}
 	if (is_tracked)
@@ -137,6 +142,7 @@ LW_EXPORT void *reallocarray(void *ptr, size_t nr, size_t bytes)
 
 	FRAME();
 	if (__builtin_mul_overflow(nr, bytes, &product)) {
+		lw_track_nothing(LW_KIND_REALLOC, &frame);
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -155,7 +161,9 @@ LW_EXPORT void *aligned_alloc(size_t align, size_t bytes)
 
 	FRAME();
 	ptr = lw_real.aligned_alloc(align, bytes);
-	if (ptr && !lw_early_owns(ptr)) /* free_aligned_sized() may be told another alignment */
+	if (!ptr)
+		lw_track_nothing(LW_KIND_ALIGNED, &frame);
+	else if (!lw_early_owns(ptr)) /* free_aligned_sized() may be told another alignment */
 		lw_track_alloc_aligned(ptr, bytes, align, LW_KIND_ALIGNED, &frame);
 	return ptr;
 }
@@ -166,8 +174,7 @@ LW_EXPORT int posix_memalign(void **out, size_t align, size_t bytes)
 
 	FRAME();
 	error = lw_real.posix_memalign(out, align, bytes);
-	if (!error)
-		(void)record(*out, bytes, LW_KIND_ALIGNED, &frame);
+	(void)record(error ? NULL : *out, bytes, LW_KIND_ALIGNED, &frame);
 	return error;
 }
 

@@ -93,7 +93,7 @@ static LW_COLD bool enter_slowly(struct lw_thread *thread)
 		if (!is_in)
 			return false;
 	}
-	if (lw_sandboxed() && thread->gate != LW_GATE_OPEN) {
+	if (lw_sandboxed() && !lw_gate_is_open(thread->gate)) {
 		thread->gate = LW_GATE_OFF; /* setting it up would take system calls */
 		return false;
 	}
@@ -104,7 +104,7 @@ static LW_COLD bool enter_slowly(struct lw_thread *thread)
 		if (!is_in)
 			thread->gate = LW_GATE_LATE;
 	} else {
-		bool is_known = thread->gate == LW_GATE_OPEN || thread->gate == LW_GATE_LOOK;
+		bool is_known = lw_gate_is_open(thread->gate);
 
 		thread->gate = LW_GATE_BUSY;
 		is_in = is_known || lw_threads_attach(thread);
@@ -114,36 +114,31 @@ static LW_COLD bool enter_slowly(struct lw_thread *thread)
 }
 
 /*
- * The way in and out that nearly all events take: nothing to set up; at most a macro's site to find,
- * whose hint it gives. *after is what the gate is to be when the event is over.
+ * The way in that nearly all events take: nothing to set up. The gate that was; LW_GATE_BUSY: the slow way.
+ * A macro's site may be pending (LW_GATE_LOOK).
  */
-LW_INLINE bool enter_quickly(struct lw_thread *thread, enum lw_kind kind, const struct lw_frame *frame,
-		uint32_t *hint, uint32_t *after)
+LW_INLINE uint32_t enter_quickly(struct lw_thread *thread)
 {
 	uint32_t gate = thread->gate;
 
-	*hint = 0;
-	*after = LW_GATE_OPEN;
 	if (LW_UNLIKELY(!lw_load(&lw_hot.active)))
-		return false;
-	if (LW_UNLIKELY(gate != LW_GATE_OPEN)) {
-		if (gate != LW_GATE_LOOK || thread->nr_paused)
-			return false;
-		thread->gate = LW_GATE_BUSY;
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		*hint = lw_hint_find(thread, kind, frame);
-		*after = lw_hint_is_pending(thread) ? LW_GATE_LOOK : LW_GATE_OPEN;
-		return true;
-	}
+		return LW_GATE_BUSY;
+	if (LW_UNLIKELY(gate != LW_GATE_OPEN) && gate != LW_GATE_LOOK)
+		return LW_GATE_BUSY;
 	thread->gate = LW_GATE_BUSY;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return true;
+	return gate;
 }
 
-LW_INLINE void leave_quickly(struct lw_thread *thread, uint32_t after)
+LW_INLINE void leave_quickly(struct lw_thread *thread, enum lw_gate gate)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	thread->gate = after;
+	thread->gate = gate;
+}
+
+LW_INLINE enum lw_gate open_or_look(const struct lw_thread *thread)
+{
+	return LW_UNLIKELY(lw_hint_is_pending(thread)) ? LW_GATE_LOOK : LW_GATE_OPEN;
 }
 
 LW_INLINE bool enter(struct lw_thread *thread)
@@ -164,7 +159,7 @@ static void leave(struct lw_thread *thread)
 		thread->gate = LW_GATE_LATE;
 		return;
 	}
-	thread->gate = thread->nr_paused || lw_hint_is_pending(thread) ? LW_GATE_LOOK : LW_GATE_OPEN;
+	thread->gate = thread->nr_paused ? LW_GATE_PAUSED : open_or_look(thread);
 }
 
 bool lw_track_enter(void)
@@ -227,21 +222,27 @@ LW_INLINE bool insert(struct lw_thread *thread, const void *ptr, const struct lw
 	return true;
 }
 
+/* The rest of an allocation, when its site is known. */
+LW_INLINE void note_block(struct lw_thread *thread, const void *ptr, size_t bytes, uint32_t site,
+		enum lw_family family)
+{
+	struct lw_block block = { .site = site, .birth = birth_now(), .bytes = bytes, .family = family };
+
+	if (LW_LIKELY(insert(thread, ptr, &block)))
+		lw_count_alloc(thread, site, bytes);
+}
+
 LW_INLINE void note_alloc(struct lw_thread *thread, const void *ptr, size_t bytes, uint32_t key,
 		enum lw_family family, const struct lw_frame *frame)
 {
-	struct lw_block block;
+	uint32_t site;
 
 	lw_block_prefetch((uintptr_t)ptr);
 	lw_stack_refresh(thread);
-	block.site = lw_memo_find(thread, frame, key);
-	if (LW_UNLIKELY(!block.site))
-		block.site = lw_capture(thread, frame, key, true);
-	block.birth = birth_now();
-	block.bytes = bytes;
-	block.family = family;
-	if (LW_LIKELY(insert(thread, ptr, &block)))
-		lw_count_alloc(thread, block.site, bytes);
+	site = lw_memo_find(thread, frame, key);
+	if (LW_UNLIKELY(!site))
+		site = lw_capture(thread, frame, key, key);
+	note_block(thread, ptr, bytes, site, family);
 }
 
 /* The same where the gate is closed, the thread new or late, or paused by the program. */
@@ -266,17 +267,64 @@ static LW_NOINLINE void alloc_slowly(const void *ptr, size_t bytes, uint32_t key
 	leave(thread);
 }
 
-void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+/* The site of an allocation that macros' sites are pending for, of which one may be its own; and the gate to be. */
+static LW_COLD enum lw_gate search_site(struct lw_thread *thread, const struct lw_frame *frame, uint32_t key,
+		uint32_t *site)
+{
+	struct lw_pending *newest = lw_hint_of_frame(thread, frame);
+	uint64_t memo_key = newest ? lw_hint_memo_key(newest, key) : 0;
+	uint32_t hint = lw_hint_find(thread, lw_key_kind(key), frame);
+
+	key |= lw_site_key(LW_KIND_UNKNOWN, 0, hint);
+	if (hint && newest && thread->next_site == newest) {
+		*site = lw_capture(thread, frame, key, memo_key);
+	} else {
+		*site = lw_memo_find(thread, frame, key);
+		if (!*site)
+			*site = lw_capture(thread, frame, key, key);
+	}
+	return open_or_look(thread);
+}
+
+/* A macro's site is pending: this allocation's, nearly always. */
+static LW_HOT void alloc_announced(const void *ptr, size_t bytes, enum lw_kind kind,
+		const struct lw_frame *frame)
 {
 	struct lw_thread *thread = &lw_self;
-	uint32_t hint, after;
+	struct lw_pending *newest = lw_hint_of_frame(thread, frame);
+	uint32_t key = lw_site_key(kind, 0, 0), site = 0;
+	enum lw_gate after = LW_GATE_LOOK; /* another will come soon */
 
-	if (LW_UNLIKELY(!enter_quickly(thread, kind, frame, &hint, &after))) {
-		alloc_slowly(ptr, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
-		return;
-	}
-	note_alloc(thread, ptr, bytes, lw_site_key(kind, 0, hint), lw_family_of(kind), frame);
+	lw_block_prefetch((uintptr_t)ptr);
+	lw_stack_refresh(thread);
+	if (LW_LIKELY(newest))
+		site = lw_memo_find(thread, frame, lw_hint_memo_key(newest, key));
+	if (LW_LIKELY(site))
+		thread->next_site = newest;
+	else
+		after = search_site(thread, frame, key, &site);
+	note_block(thread, ptr, bytes, site, lw_family_of(kind));
 	leave_quickly(thread, after);
+}
+
+static LW_HOT void alloc_unannounced(const void *ptr, size_t bytes, enum lw_kind kind,
+		const struct lw_frame *frame)
+{
+	note_alloc(&lw_self, ptr, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
+	leave_quickly(&lw_self, LW_GATE_OPEN);
+}
+
+/* Only chooses, so that it needs no frame of its own. */
+void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+{
+	uint32_t gate = enter_quickly(&lw_self);
+
+	if (LW_LIKELY(gate == LW_GATE_OPEN))
+		alloc_unannounced(ptr, bytes, kind, frame);
+	else if (gate == LW_GATE_LOOK)
+		alloc_announced(ptr, bytes, kind, frame);
+	else
+		alloc_slowly(ptr, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
 }
 
 void lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw_kind kind,
@@ -362,33 +410,96 @@ static LW_COLD void wrong(const void *ptr, const struct lw_block *block, enum lw
 		lw_wrong_address(&lw_self, (uintptr_t)ptr, &release, frame, hint);
 }
 
-LW_INLINE void release(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
+LW_INLINE bool is_right(const struct lw_block *block, enum lw_kind kind, bool has_bytes, size_t bytes)
+{
+	return block->family == lw_family_of(kind) && (!has_bytes || block->bytes == bytes);
+}
+
+/* A right release that may be announced: that site is used up. The gate to be. */
+static LW_COLD enum lw_gate search_release(struct lw_thread *thread, enum lw_kind kind, const struct lw_frame *frame)
+{
+	(void)lw_hint_find(thread, kind, frame);
+	return open_or_look(thread);
+}
+
+/* A macro's site is pending. If the release is right, it matters only that its own is used up. */
+LW_INLINE void release_announced(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
 		const struct lw_frame *frame)
 {
 	struct lw_thread *thread = &lw_self;
 	struct lw_block block;
-	uint32_t hint, after;
+	bool is_there = remove_block(thread, ptr, &block);
+	enum lw_gate after = LW_GATE_LOOK; /* another will come soon */
 
-	__builtin_prefetch((const char *)ptr - 16, 1); /* the allocator's own head of the block is next */
-	if (LW_UNLIKELY(!enter_quickly(thread, kind, frame, &hint, &after))) {
-		closed(ptr, kind, has_bytes, bytes, frame);
-		return;
-	}
-	if (LW_UNLIKELY(!remove_block(thread, ptr, &block)))
-		wrong(ptr, NULL, kind, has_bytes, bytes, frame, hint);
-	else if (LW_UNLIKELY(block.family != lw_family_of(kind) || (has_bytes && block.bytes != bytes)))
-		wrong(ptr, &block, kind, has_bytes, bytes, frame, hint);
+	if (LW_UNLIKELY(!is_there || !is_right(&block, kind, has_bytes, bytes)))
+		wrong(ptr, is_there ? &block : NULL, kind, has_bytes, bytes, frame,
+				lw_hint_find(thread, kind, frame));
+	else if (LW_UNLIKELY(!lw_hint_use_known(thread, frame)))
+		after = search_release(thread, kind, frame);
 	leave_quickly(thread, after);
+}
+
+LW_INLINE void release_unannounced(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
+		const struct lw_frame *frame)
+{
+	struct lw_thread *thread = &lw_self;
+	struct lw_block block;
+
+	if (LW_UNLIKELY(!remove_block(thread, ptr, &block)))
+		wrong(ptr, NULL, kind, has_bytes, bytes, frame, 0);
+	else if (LW_UNLIKELY(!is_right(&block, kind, has_bytes, bytes)))
+		wrong(ptr, &block, kind, has_bytes, bytes, frame, 0);
+	leave_quickly(thread, LW_GATE_OPEN);
+}
+
+static LW_HOT void free_announced(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
+{
+	release_announced(ptr, kind, false, 0, frame);
+}
+
+static LW_HOT void free_unannounced(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
+{
+	release_unannounced(ptr, kind, false, 0, frame);
+}
+
+static LW_HOT void free_sized_announced(const void *ptr, enum lw_kind kind, size_t bytes,
+		const struct lw_frame *frame)
+{
+	release_announced(ptr, kind, true, bytes, frame);
+}
+
+static LW_HOT void free_sized_unannounced(const void *ptr, enum lw_kind kind, size_t bytes,
+		const struct lw_frame *frame)
+{
+	release_unannounced(ptr, kind, true, bytes, frame);
 }
 
 void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
 {
-	release(ptr, kind, false, 0, frame);
+	uint32_t gate;
+
+	__builtin_prefetch((const char *)ptr - 16, 1); /* the allocator's own head of the block is next */
+	gate = enter_quickly(&lw_self);
+	if (LW_LIKELY(gate == LW_GATE_OPEN))
+		free_unannounced(ptr, kind, frame);
+	else if (gate == LW_GATE_LOOK)
+		free_announced(ptr, kind, frame);
+	else
+		closed(ptr, kind, false, 0, frame);
 }
 
 void lw_track_free_sized(const void *ptr, enum lw_kind kind, size_t bytes, const struct lw_frame *frame)
 {
-	release(ptr, kind, true, bytes, frame);
+	uint32_t gate;
+
+	__builtin_prefetch((const char *)ptr - 16, 1);
+	gate = enter_quickly(&lw_self);
+	if (LW_LIKELY(gate == LW_GATE_OPEN))
+		free_sized_unannounced(ptr, kind, bytes, frame);
+	else if (gate == LW_GATE_LOOK)
+		free_sized_announced(ptr, kind, bytes, frame);
+	else
+		closed(ptr, kind, true, bytes, frame);
 }
 
 void lw_track_free_aligned(const void *ptr, enum lw_kind kind, size_t align, const size_t *bytes,
@@ -401,6 +512,16 @@ void lw_track_free_aligned(const void *ptr, enum lw_kind kind, size_t align, con
 	what.has_align = true;
 	what.align = align;
 	release_slowly(ptr, &what, frame);
+}
+
+LW_COLD void lw_track_nothing_slowly(enum lw_kind kind, const struct lw_frame *frame)
+{
+	struct lw_thread *thread = &lw_self;
+
+	if (!lw_hint_is_pending(thread) || !enter(thread))
+		return;
+	(void)lw_hint_find(thread, kind, frame);
+	leave(thread);
 }
 
 /* The hint of a realloc that releases a wrong block: its site is used up only by what it allocates. */
