@@ -151,55 +151,55 @@ __attribute__((noinline, unused)) static void *leakwatch_here_(void)
 LEAKWATCH_INLINE_ struct leakwatch_pending *leakwatch_push_(const char *file, unsigned line, unsigned what)
 {
 	const struct leakwatch_calls *calls = leakwatch_calls_();
-	struct leakwatch_pending site;
+	struct leakwatch_pending *place = 0, site;
 #ifdef LEAKWATCH_DIRECT_
 	struct leakwatch_thread *thread;
-	struct leakwatch_pending *place;
-#endif
 
-	if (!calls)
-		return 0;
-#ifdef LEAKWATCH_DIRECT_
-	thread = leakwatch_thread_(calls);
-	if (__builtin_expect(calls->thread_at && thread->next_site != thread->last_site, 1)) {
-		place = thread->next_site;
-		thread->next_site = place + 1;
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		place->frame = __builtin_frame_address(0);
-		place->pc = leakwatch_here_();
-		place->file = file;
-		place->line = line;
-		place->what = what;
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		if (thread->gate == LEAKWATCH_GATE_OPEN)
-			thread->gate = LEAKWATCH_GATE_LOOK;
-		return place;
+	if (calls) {
+		thread = leakwatch_thread_(calls);
+		if (__builtin_expect(calls->thread_at && thread->next_site != thread->last_site, 1)) {
+			place = thread->next_site;
+			thread->next_site = place + 1;
+			__atomic_signal_fence(__ATOMIC_SEQ_CST);
+			place->frame = __builtin_frame_address(0);
+			place->pc = leakwatch_here_();
+			place->file = file;
+			place->line = line;
+			place->what = what;
+			__atomic_signal_fence(__ATOMIC_SEQ_CST);
+			if (thread->gate == LEAKWATCH_GATE_OPEN)
+				thread->gate = LEAKWATCH_GATE_LOOK;
+			calls = 0;
+		}
 	}
 #endif
-	site.frame = __builtin_frame_address(0);
-	site.pc = leakwatch_here_();
-	site.file = file;
-	site.line = line;
-	site.what = what;
-	return calls->push(&site);
+	if (calls) {
+		site.frame = __builtin_frame_address(0);
+		site.pc = leakwatch_here_();
+		site.file = file;
+		site.line = line;
+		site.what = what;
+		place = calls->push(&site);
+	}
+	/* else the compiler makes a copy of what follows for each way, and the program has two calls for one */
+	__asm__("" : "+r"(place));
+	return place;
 }
 
 #ifdef __cplusplus
+/* A site that was pushed: so there is a library, and it knows where its threads are. */
 LEAKWATCH_INLINE_ void leakwatch_pop_(struct leakwatch_pending *place)
 {
 	const struct leakwatch_calls *calls = leakwatch_calls_();
 #ifdef LEAKWATCH_DIRECT_
-	struct leakwatch_thread *thread;
+	struct leakwatch_thread *thread = leakwatch_thread_(calls);
 
-	if (calls->thread_at) {
-		thread = leakwatch_thread_(calls);
-		/* below its sites: a coroutine has gone on in another thread */
-		if (thread->next_site > place && place >= thread->sites)
-			thread->next_site = place;
-		return;
-	}
-#endif
+	/* below its sites: a coroutine has gone on in another thread */
+	if (thread->next_site > place && place >= thread->sites)
+		thread->next_site = place;
+#else
 	calls->pop(place);
+#endif
 }
 #endif
 

@@ -23,7 +23,7 @@
 
 union lw_hot_page lw_hot_page __attribute__((aligned(4096)));
 
-enum { SANDBOX_HEAP_BYTES = 256 << 20, NS_PER_MS = 1000000, GENERATIONS_PER_FORK = 1 << 24 };
+enum { NS_PER_MS = 1000000, GENERATIONS_PER_FORK = 1 << 24 };
 
 /* The hot page as it was when we started: what a forked child, whose page is wiped, begins with. */
 static struct lw_hot_values hot_at_start;
@@ -268,7 +268,7 @@ static LW_NOINLINE void alloc_slowly(const void *ptr, size_t bytes, uint32_t key
 }
 
 /* The site of an allocation that macros' sites are pending for, of which one may be its own; and the gate to be. */
-static LW_COLD enum lw_gate search_site(struct lw_thread *thread, const struct lw_frame *frame, uint32_t key,
+static LW_NOINLINE enum lw_gate search_site(struct lw_thread *thread, const struct lw_frame *frame, uint32_t key,
 		uint32_t *site)
 {
 	struct lw_pending *newest = lw_hint_of_frame(thread, frame);
@@ -416,14 +416,14 @@ LW_INLINE bool is_right(const struct lw_block *block, enum lw_kind kind, bool ha
 }
 
 /* A right release that may be announced: that site is used up. The gate to be. */
-static LW_COLD enum lw_gate search_release(struct lw_thread *thread, enum lw_kind kind, const struct lw_frame *frame)
+static LW_NOINLINE enum lw_gate search_release(struct lw_thread *thread, enum lw_kind kind, const struct lw_frame *frame)
 {
 	(void)lw_hint_find(thread, kind, frame);
 	return open_or_look(thread);
 }
 
 /* A macro's site is pending. If the release is right, it matters only that its own is used up. */
-LW_INLINE void release_announced(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
+static LW_HOT void release_announced(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
 		const struct lw_frame *frame)
 {
 	struct lw_thread *thread = &lw_self;
@@ -452,20 +452,9 @@ LW_INLINE void release_unannounced(const void *ptr, enum lw_kind kind, bool has_
 	leave_quickly(thread, LW_GATE_OPEN);
 }
 
-static LW_HOT void free_announced(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
-{
-	release_announced(ptr, kind, false, 0, frame);
-}
-
 static LW_HOT void free_unannounced(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
 {
 	release_unannounced(ptr, kind, false, 0, frame);
-}
-
-static LW_HOT void free_sized_announced(const void *ptr, enum lw_kind kind, size_t bytes,
-		const struct lw_frame *frame)
-{
-	release_announced(ptr, kind, true, bytes, frame);
 }
 
 static LW_HOT void free_sized_unannounced(const void *ptr, enum lw_kind kind, size_t bytes,
@@ -483,7 +472,7 @@ void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_frame *fr
 	if (LW_LIKELY(gate == LW_GATE_OPEN))
 		free_unannounced(ptr, kind, frame);
 	else if (gate == LW_GATE_LOOK)
-		free_announced(ptr, kind, frame);
+		release_announced(ptr, kind, false, 0, frame);
 	else
 		closed(ptr, kind, false, 0, frame);
 }
@@ -497,7 +486,7 @@ void lw_track_free_sized(const void *ptr, enum lw_kind kind, size_t bytes, const
 	if (LW_LIKELY(gate == LW_GATE_OPEN))
 		free_sized_unannounced(ptr, kind, bytes, frame);
 	else if (gate == LW_GATE_LOOK)
-		free_sized_announced(ptr, kind, bytes, frame);
+		release_announced(ptr, kind, true, bytes, frame);
 	else
 		closed(ptr, kind, true, bytes, frame);
 }
@@ -583,7 +572,7 @@ void lw_track_undo(const void *ptr)
 	leave(thread);
 }
 
-/* ---- start and end ---- */
+/* ---- on and off ---- */
 
 void lw_track_start(void)
 {
@@ -606,68 +595,7 @@ void lw_track_forked_inside(void)
 		(void)start_child(&lw_self);
 }
 
-void lw_track_prepare_sandbox(void)
-{
-	struct lw_thread *thread = &lw_self;
-	uintptr_t heap;
-
-	if (!enter(thread))
-		return;
-	heap = (uintptr_t)lw_syscall(SYS_brk, 0);
-	for (uintptr_t at = heap; at < heap + SANDBOX_HEAP_BYTES; at += (uintptr_t)1 << LW_LEAF_BITS) {
-		if (!lw_block_word(at))
-			(void)lw_blocks_add_leaf(at);
-	}
-	leave(thread);
-}
-
 bool lw_track_is_on(void)
 {
 	return lw_load(&mode) == MODE_ON;
-}
-
-void lw_track_exit_begins(void)
-{
-	struct lw_thread *thread = &lw_self;
-
-	if (!enter(thread))
-		return;
-	if (lw_sandboxed() || lw_box->pid == lw_sys_getpid()) /* else a vfork child's */
-		lw_history_note_exit(now_ms());
-	leave(thread);
-}
-
-struct ages {
-	uint64_t inherited;
-};
-
-static void note_age(void *context, uintptr_t address, const struct lw_block *block)
-{
-	struct ages *ages = context;
-	struct lw_site *site;
-	uint32_t born_ms = (uint32_t)lw_block_birth_ms(block->birth);
-
-	(void)address;
-	if (block->is_inherited) {
-		ages->inherited++;
-		return;
-	}
-	if (block->site >= lw_load(&lw_box->nr_sites))
-		return;
-	site = lw_box_site(block->site);
-	if (born_ms < site->oldest_ms)
-		lw_store(&site->oldest_ms, born_ms);
-}
-
-void lw_track_finish(void)
-{
-	struct lw_thread *thread = &lw_self;
-	struct ages ages = { 0 };
-
-	if (!enter(thread))
-		return;
-	lw_count_flush(thread);
-	lw_blocks_visit(note_age, &ages);
-	lw_add(&lw_box->inherited_blocks, ages.inherited);
-	leave(thread);
 }
