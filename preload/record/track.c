@@ -24,7 +24,6 @@
 union lw_hot_page lw_hot_page __attribute__((aligned(4096)));
 
 enum { NS_PER_MS = 1000000, GENERATIONS_PER_FORK = 1 << 24 };
-
 /* The hot page as it was when we started: what a forked child, whose page is wiped, begins with. */
 static struct lw_hot_values hot_at_start;
 static uint32_t nr_forks;
@@ -314,7 +313,7 @@ static LW_HOT void alloc_unannounced(const void *ptr, size_t bytes, enum lw_kind
 	leave_quickly(&lw_self, LW_GATE_OPEN);
 }
 
-/* Only chooses, so that it needs no frame of its own. */
+/* These only choose, so that they need no frame of their own. */
 void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
 {
 	uint32_t gate = enter_quickly(&lw_self);
