@@ -27,6 +27,8 @@ void *valloc(size_t bytes);
 void *pvalloc(size_t bytes);
 size_t malloc_usable_size(void *ptr);
 void cfree(void *ptr);
+void free_sized(void *ptr, size_t bytes);
+void free_aligned_sized(void *ptr, size_t align, size_t bytes);
 int dlclose(void *handle);
 void _exit(int status) __attribute__((noreturn));
 
@@ -75,16 +77,16 @@ LW_EXPORT void cfree(void *ptr)
 	lw_real.free(ptr);
 }
 
-#ifdef LW_HAS_FREE_SIZED
-void free_sized(void *ptr, size_t bytes);
-void free_aligned_sized(void *ptr, size_t align, size_t bytes);
-
+/*
+ * C23's, which this libc may not have: another allocator behind us may, and a release that we do not see is a
+ * leak that is none. For every allocator that has them they are free() with a promise.
+ */
 LW_EXPORT void free_sized(void *ptr, size_t bytes)
 {
 	FRAME();
 	if (!ptr || lw_early_owns(ptr))
 		return;
-	lw_track_free_sized(ptr, LW_KIND_FREE, bytes, &frame);
+	lw_track_free_promised(ptr, bytes, &frame);
 	lw_real.free(ptr);
 }
 
@@ -96,7 +98,6 @@ LW_EXPORT void free_aligned_sized(void *ptr, size_t align, size_t bytes)
 	lw_track_free_aligned(ptr, LW_KIND_FREE, align, &bytes, &frame);
 	lw_real.free(ptr);
 }
-#endif
 
 /* A block of the bootstrap arena moves to the real allocator. */
 static void *move_early(void *ptr, size_t bytes)

@@ -365,7 +365,7 @@ LW_INLINE void note_release(struct lw_thread *thread, const void *ptr, const str
 	if (LW_UNLIKELY(!remove_block(thread, ptr, &block)))
 		lw_wrong_address(thread, (uintptr_t)ptr, release, frame, hint);
 	else if (LW_UNLIKELY(block.family != release->family ||
-			(release->has_bytes && block.bytes != release->bytes) ||
+			(release->has_bytes && (block.bytes != release->bytes || release->kind == LW_KIND_FREE)) ||
 			(release->has_align && !is_as_told(&block, release))))
 		lw_wrong_release(thread, &block, release, frame, hint);
 }
@@ -415,7 +415,8 @@ LW_INLINE bool is_right(const struct lw_block *block, enum lw_kind kind, bool ha
 }
 
 /* A right release that may be announced: that site is used up. The gate to be. */
-static LW_NOINLINE enum lw_gate search_release(struct lw_thread *thread, enum lw_kind kind, const struct lw_frame *frame)
+static LW_NOINLINE enum lw_gate search_release(struct lw_thread *thread, enum lw_kind kind,
+		const struct lw_frame *frame)
 {
 	(void)lw_hint_find(thread, kind, frame);
 	return open_or_look(thread);
@@ -490,6 +491,11 @@ void lw_track_free_sized(const void *ptr, enum lw_kind kind, size_t bytes, const
 		closed(ptr, kind, true, bytes, frame);
 }
 
+void lw_track_free_promised(const void *ptr, size_t bytes, const struct lw_frame *frame)
+{
+	closed(ptr, LW_KIND_FREE, true, bytes, frame);
+}
+
 void lw_track_free_aligned(const void *ptr, enum lw_kind kind, size_t align, const size_t *bytes,
 		const struct lw_frame *frame)
 {
@@ -500,16 +506,6 @@ void lw_track_free_aligned(const void *ptr, enum lw_kind kind, size_t align, con
 	what.has_align = true;
 	what.align = align;
 	release_slowly(ptr, &what, frame);
-}
-
-LW_COLD void lw_track_nothing_slowly(enum lw_kind kind, const struct lw_frame *frame)
-{
-	struct lw_thread *thread = &lw_self;
-
-	if (!lw_hint_is_pending(thread) || !enter(thread))
-		return;
-	(void)lw_hint_find(thread, kind, frame);
-	leave(thread);
 }
 
 /* The hint of a realloc that releases a wrong block: its site is used up only by what it allocates. */

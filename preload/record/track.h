@@ -26,6 +26,8 @@ void lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw
 void lw_track_free(const void *ptr, enum lw_kind release, const struct lw_frame *frame);
 /* Releases that say how big the block is, or how it is aligned (bytes NULL: not said). */
 void lw_track_free_sized(const void *ptr, enum lw_kind release, size_t bytes, const struct lw_frame *frame);
+/* C23's free_sized(): the size, and that no alignment was asked for. */
+void lw_track_free_promised(const void *ptr, size_t bytes, const struct lw_frame *frame);
 void lw_track_free_aligned(const void *ptr, enum lw_kind release, size_t align, const size_t *bytes,
 		const struct lw_frame *frame);
 

@@ -13,7 +13,7 @@ BUILD, SOURCE = sys.argv[1], os.environ['LW_SOURCE']
 LIBRARY = BUILD + '/preload/libleakwatch.so'
 HEADERS = SOURCE + '/preload'
 PAIRS = [(c, cxx) for c, cxx in (('gcc', 'g++'), ('clang', 'clang++')) if shutil.which(cxx)]
-LEVELS = ['-O0', '-O2']
+LEVELS = os.environ.get("LW_LEVELS", "-O0 -O2").split()
 ENV = {k: v for k, v in os.environ.items() if k not in ('LD_PRELOAD', 'LEAKWATCH_OPTIONS')}
 ENV['MALLOC_PERTURB_'] = '0'
 
