@@ -130,7 +130,9 @@ C_SOURCE = '''#include <stdint.h>
 #define NI __attribute__((noinline))
 #define END __asm__ volatile("")
 void *new_int(void);
+static void *hide(void *p) { __asm__ volatile("" : "+r"(p) : : "memory"); return p; }
 static volatile size_t huge = SIZE_MAX / 2;
+static volatile int nr_times = 2;
 NI void last(void *p) {
 	free(p); /*last*/
 }
@@ -150,7 +152,7 @@ NI void null_first(void *p, void *nothing) {
 	END;
 }
 NI void no_memory_first(void *p, void *kept) {
-	if (malloc(huge) || calloc(1, huge) || realloc(kept, huge) || aligned_alloc(64, huge))
+	if (hide(malloc(huge)) || hide(calloc(1, huge)) || hide(realloc(kept, huge)) || hide(aligned_alloc(64, huge)))
 		abort();
 	(free)(p);
 	(free)(kept);
@@ -160,7 +162,7 @@ int main(void)
 {
 	static void *leaked[4];
 	int i;
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < nr_times; i++) {
 		last(new_int());
 		last_of_two(new_int(), new_int());
 		null_first(new_int(), NULL);
