@@ -7,6 +7,7 @@
 
 #include "preload/base/guard.h"
 #include "preload/base/hot.h"
+#include "preload/base/real.h"
 #include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
 #include "preload/record/capture.h"
@@ -198,9 +199,17 @@ LW_INLINE uint32_t birth_now(void)
 	return birth > floor ? birth : floor;
 }
 
-/* A record was found where a new block is: its release was not seen (a handler inside our code). */
-static LW_COLD void replace(struct lw_thread *thread, const struct lw_block *stale)
+/*
+ * A record was found where a new block is. Its release was not seen (a handler inside our code); or another
+ * allocator serves one of our hooks by calling another of them (posix_memalign, memalign): it counts once.
+ */
+static LW_COLD void replace(struct lw_thread *thread, const struct lw_block *stale, const struct lw_block *block)
 {
+	if (!lw_real.is_glibc && stale->bytes == block->bytes && block->birth - stale->birth <= 1 &&
+			!stale->is_inherited) {
+		lw_count_alloc_undo(thread, stale->site, stale->bytes);
+		return;
+	}
 	lw_box_drop(LW_DROP_STALE);
 	if (!stale->is_inherited)
 		lw_count_free(thread, stale->site, stale->bytes);
@@ -217,7 +226,7 @@ LW_INLINE bool insert(struct lw_thread *thread, const void *ptr, const struct lw
 		return false;
 	}
 	if (LW_UNLIKELY(is_stale))
-		replace(thread, &stale);
+		replace(thread, &stale, block);
 	return true;
 }
 
@@ -348,15 +357,7 @@ LW_INLINE bool remove_block(struct lw_thread *thread, const void *ptr, struct lw
 	return true;
 }
 
-/* Is a block what a release that names an alignment takes: of this alignment, and of new or new[]? */
-static bool is_as_told(const struct lw_block *block, const struct lw_release *release)
-{
-	const struct lw_site *site = lw_box_site(block->site);
-
-	return !block->site || ((uint64_t)1 << site->align_log2 == release->align &&
-			lw_family_of((enum lw_kind)site->kind) == lw_family_of(release->kind));
-}
-
+/* What names an alignment, or a size without one, is looked at as if it were wrong. */
 LW_INLINE void note_release(struct lw_thread *thread, const void *ptr, const struct lw_release *release,
 		const struct lw_frame *frame, uint32_t hint)
 {
@@ -366,7 +367,7 @@ LW_INLINE void note_release(struct lw_thread *thread, const void *ptr, const str
 		lw_wrong_address(thread, (uintptr_t)ptr, release, frame, hint);
 	else if (LW_UNLIKELY(block.family != release->family ||
 			(release->has_bytes && (block.bytes != release->bytes || release->kind == LW_KIND_FREE)) ||
-			(release->has_align && !is_as_told(&block, release))))
+			release->has_align))
 		lw_wrong_release(thread, &block, release, frame, hint);
 }
 

@@ -8,7 +8,7 @@ stderr; the counts that a program's own operators keep show that they are called
 import os
 import subprocess
 
-from common import ENV, LEVELS, PAIRS, Run, build, check, done, each, work, write
+from common import ENV, LEVELS, LIBRARY, PAIRS, Run, build, check, done, each, work, write
 
 NEW = '''void *operator new(std::size_t n) { nr_new++; void *p = malloc(n ? n : 1); if (!p) throw std::bad_alloc(); return p; }
 '''
@@ -128,6 +128,45 @@ LIBRARY = '''#include <cstdlib>
 extern "C" void *lib_alloc(std::size_t n) { return malloc(n); }
 extern "C" void lib_free(void *p) { free(p); }
 '''
+# an allocator behind us whose functions call each other by their exported names
+NESTED = '''#include <stddef.h>
+#include <string.h>
+static char room[1 << 20] __attribute__((aligned(4096)));
+static size_t used;
+void *memalign(size_t align, size_t n)
+{
+	if (align < 16)
+		align = 16;
+	used = (used + align - 1) / align * align;
+	used += n + !n;
+	return used <= sizeof(room) ? room + used - n - !n : NULL;
+}
+void *malloc(size_t n) { return memalign(16, n); }
+void free(void *p) { (void)p; }
+void *calloc(size_t a, size_t b) { return malloc(a * b); }
+void *realloc(void *old, size_t n) { void *p = malloc(n); return old && p ? memcpy(p, old, n) : p; }
+void *aligned_alloc(size_t align, size_t n) { return memalign(align, n); }
+int posix_memalign(void **out, size_t align, size_t n) { *out = memalign(align, n); return *out ? 0 : 12; }
+size_t malloc_usable_size(void *p) { (void)p; return 0; }
+'''
+USE_NESTED = '''#include <stdlib.h>
+static void *volatile p;
+int main(void)
+{
+	int i;
+	for (i = 0; i < 100; i++) {
+		void *got;
+		if (posix_memalign(&got, 64, 100))
+			return 1;
+		free(got);
+		p = calloc(3, 4);
+		free(p);
+		p = aligned_alloc(64, 128);
+		free(p);
+	}
+	return 0;
+}
+'''
 GNU = '-std=c++17'
 
 
@@ -175,6 +214,18 @@ def one_level(cxx, level):
             link(f'{which}, in the same file', f'in-file-{dashed}', one)
 
 
+def nested(compiler):
+    library = build('libnested.so', compiler, '-O1', '-w', '-fno-builtin', '-fPIC', '-shared', write('nested.c', NESTED))
+    program = build('use-nested', compiler, '-O0', '-w', write('use-nested.c', USE_NESTED))
+    if not library or not program:
+        return
+    run = Run(program, env={'LD_PRELOAD': f'{LIBRARY} {library}'})
+    summary = run.report.get('summary', {})
+    check('an allocator whose functions call each other: each block counts once',
+          run.status == 0 and (summary['total_allocs'], summary['total_frees']) == (300, 300)
+          and not run.report.get('dropped'), run.status, summary, run.report.get('dropped'))
+
+
 def main():
     write('standard.h', STANDARD)
     write('use.cc', USE), write('odd.cc', ODD)
@@ -183,6 +234,7 @@ def main():
         write(f'ops-{which.replace(" ", "-")}.cc', COUNTS + text)
         write(f'one-{which.replace(" ", "-")}.cc', COUNTS + OPERATORS[which] + USE)
     each(one_level, [(cxx, level) for _, cxx in PAIRS for level in LEVELS])
+    nested(PAIRS[0][0])
     done()
 
 
