@@ -80,8 +80,8 @@ class Run:
         with lock:
             runs += 1 # a name of its own: the report of a killed process comes later, from the cleaner
             path = os.path.join(work, f'report-{runs}.json')
-        settings = dict(ENV, LD_PRELOAD=LIBRARY, LEAKWATCH_OPTIONS=f'json={path}{":" * bool(options)}{options}',
-                        **(env or {}))
+        settings = dict(ENV, LD_PRELOAD=LIBRARY, LEAKWATCH_OPTIONS=f'json={path}{":" * bool(options)}{options}')
+        settings.update(env or {})
         ran = subprocess.run([program, *arguments], cwd=work, env=settings, capture_output=True, text=True,
                              errors='replace', timeout=120, check=False, stdin=subprocess.DEVNULL)
         self.status, self.out, self.err = ran.returncode, ran.stdout, ran.stderr
