@@ -12,6 +12,7 @@
 #include "preload/base/sys.h"
 #include "preload/record/capture.h"
 #include "preload/record/count.h"
+#include "preload/record/enter.h"
 #include "preload/record/families.h"
 #include "preload/record/hint.h"
 #include "preload/record/history.h"
@@ -113,34 +114,6 @@ static LW_COLD bool enter_slowly(struct lw_thread *thread)
 	return is_in;
 }
 
-/*
- * The way in that nearly all events take: nothing to set up. The gate that was; LW_GATE_BUSY: the slow way.
- * A macro's site may be pending (LW_GATE_LOOK).
- */
-LW_INLINE uint32_t enter_quickly(struct lw_thread *thread)
-{
-	uint32_t gate = thread->gate;
-
-	if (LW_UNLIKELY(!lw_load(&lw_hot.active)))
-		return LW_GATE_BUSY;
-	if (LW_UNLIKELY(gate != LW_GATE_OPEN) && gate != LW_GATE_LOOK)
-		return LW_GATE_BUSY;
-	thread->gate = LW_GATE_BUSY;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return gate;
-}
-
-LW_INLINE void leave_quickly(struct lw_thread *thread, enum lw_gate gate)
-{
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	thread->gate = gate;
-}
-
-LW_INLINE enum lw_gate open_or_look(const struct lw_thread *thread)
-{
-	return LW_UNLIKELY(lw_hint_is_pending(thread)) ? LW_GATE_LOOK : LW_GATE_OPEN;
-}
-
 LW_INLINE bool enter(struct lw_thread *thread)
 {
 	if (LW_UNLIKELY(thread->gate != LW_GATE_OPEN || !lw_load(&lw_hot.active)))
@@ -159,7 +132,7 @@ static void leave(struct lw_thread *thread)
 		thread->gate = LW_GATE_LATE;
 		return;
 	}
-	thread->gate = thread->nr_paused ? LW_GATE_PAUSED : open_or_look(thread);
+	thread->gate = thread->nr_paused ? LW_GATE_PAUSED : lw_open_or_look(thread);
 }
 
 bool lw_track_enter(void)
@@ -291,7 +264,7 @@ static LW_NOINLINE enum lw_gate search_site(struct lw_thread *thread, const stru
 		if (!*site)
 			*site = lw_capture(thread, frame, key, key);
 	}
-	return open_or_look(thread);
+	return lw_open_or_look(thread);
 }
 
 /* A macro's site is pending: this allocation's, nearly always. */
@@ -312,20 +285,20 @@ static LW_HOT void alloc_announced(const void *ptr, size_t bytes, enum lw_kind k
 	else
 		after = search_site(thread, frame, key, &site);
 	note_block(thread, ptr, bytes, site, lw_family_of(kind));
-	leave_quickly(thread, after);
+	lw_leave_quickly(thread, after);
 }
 
 static LW_HOT void alloc_unannounced(const void *ptr, size_t bytes, enum lw_kind kind,
 		const struct lw_frame *frame)
 {
 	note_alloc(&lw_self, ptr, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
-	leave_quickly(&lw_self, LW_GATE_OPEN);
+	lw_leave_quickly(&lw_self, LW_GATE_OPEN);
 }
 
 /* These only choose, so that they need no frame of their own. */
 void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
 {
-	uint32_t gate = enter_quickly(&lw_self);
+	uint32_t gate = lw_enter_quickly(&lw_self);
 
 	if (LW_LIKELY(gate == LW_GATE_OPEN))
 		alloc_unannounced(ptr, bytes, kind, frame);
@@ -343,170 +316,6 @@ void lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw
 
 	alloc_slowly(ptr, bytes, lw_site_key(kind, align_log2, 0),
 			family == LW_FAMILY_MALLOC ? family : LW_FAMILY_NEW_ALIGNED, frame);
-}
-
-/* The record of a block, taken out and counted as freed unless it was a parent's. */
-LW_INLINE bool remove_block(struct lw_thread *thread, const void *ptr, struct lw_block *block)
-{
-	if (LW_UNLIKELY(!lw_blocks_remove((uintptr_t)ptr, block)))
-		return false;
-	if (LW_UNLIKELY(block->is_inherited))
-		lw_add(&lw_box->inherited_blocks, 1);
-	else
-		lw_count_free(thread, block->site, block->bytes);
-	return true;
-}
-
-/* What names an alignment, or a size without one, is looked at as if it were wrong. */
-LW_INLINE void note_release(struct lw_thread *thread, const void *ptr, const struct lw_release *release,
-		const struct lw_frame *frame, uint32_t hint)
-{
-	struct lw_block block;
-
-	if (LW_UNLIKELY(!remove_block(thread, ptr, &block)))
-		lw_wrong_address(thread, (uintptr_t)ptr, release, frame, hint);
-	else if (LW_UNLIKELY(block.family != release->family ||
-			(release->has_bytes && (block.bytes != release->bytes || release->kind == LW_KIND_FREE)) ||
-			release->has_align))
-		lw_wrong_release(thread, &block, release, frame, hint);
-}
-
-static LW_NOINLINE void release_slowly(const void *ptr, const struct lw_release *release,
-		const struct lw_frame *frame)
-{
-	struct lw_thread *thread = &lw_self;
-
-	if (!enter(thread))
-		return; /* a record may stay: it is replaced, and counted, when the address comes again */
-	note_release(thread, ptr, release, frame, lw_hint_find(thread, release->kind, frame));
-	leave(thread);
-}
-
-/* What the cold side is told of a release; made there, so that the ordinary way need not. */
-LW_INLINE struct lw_release describe(enum lw_kind kind, bool has_bytes, size_t bytes)
-{
-	return (struct lw_release){
-		.kind = kind, .family = lw_family_of(kind), .has_bytes = has_bytes, .bytes = bytes
-	};
-}
-
-static LW_COLD void closed(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame)
-{
-	const struct lw_release release = describe(kind, has_bytes, bytes);
-
-	release_slowly(ptr, &release, frame);
-}
-
-/* block NULL: there is none at this address. */
-static LW_COLD void wrong(const void *ptr, const struct lw_block *block, enum lw_kind kind, bool has_bytes,
-		size_t bytes, const struct lw_frame *frame, uint32_t hint)
-{
-	const struct lw_release release = describe(kind, has_bytes, bytes);
-
-	if (block)
-		lw_wrong_release(&lw_self, block, &release, frame, hint);
-	else
-		lw_wrong_address(&lw_self, (uintptr_t)ptr, &release, frame, hint);
-}
-
-LW_INLINE bool is_right(const struct lw_block *block, enum lw_kind kind, bool has_bytes, size_t bytes)
-{
-	return block->family == lw_family_of(kind) && (!has_bytes || block->bytes == bytes);
-}
-
-/* A right release that may be announced: that site is used up. The gate to be. */
-static LW_NOINLINE enum lw_gate search_release(struct lw_thread *thread, enum lw_kind kind,
-		const struct lw_frame *frame)
-{
-	(void)lw_hint_find(thread, kind, frame);
-	return open_or_look(thread);
-}
-
-/* A macro's site is pending. If the release is right, it matters only that its own is used up. */
-static LW_HOT void release_announced(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame)
-{
-	struct lw_thread *thread = &lw_self;
-	struct lw_block block;
-	bool is_there = remove_block(thread, ptr, &block);
-	enum lw_gate after = LW_GATE_LOOK; /* another will come soon */
-
-	if (LW_UNLIKELY(!is_there || !is_right(&block, kind, has_bytes, bytes)))
-		wrong(ptr, is_there ? &block : NULL, kind, has_bytes, bytes, frame,
-				lw_hint_find(thread, kind, frame));
-	else if (LW_UNLIKELY(!lw_hint_use_known(thread, frame)))
-		after = search_release(thread, kind, frame);
-	leave_quickly(thread, after);
-}
-
-LW_INLINE void release_unannounced(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame)
-{
-	struct lw_thread *thread = &lw_self;
-	struct lw_block block;
-
-	if (LW_UNLIKELY(!remove_block(thread, ptr, &block)))
-		wrong(ptr, NULL, kind, has_bytes, bytes, frame, 0);
-	else if (LW_UNLIKELY(!is_right(&block, kind, has_bytes, bytes)))
-		wrong(ptr, &block, kind, has_bytes, bytes, frame, 0);
-	leave_quickly(thread, LW_GATE_OPEN);
-}
-
-static LW_HOT void free_unannounced(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
-{
-	release_unannounced(ptr, kind, false, 0, frame);
-}
-
-static LW_HOT void free_sized_unannounced(const void *ptr, enum lw_kind kind, size_t bytes,
-		const struct lw_frame *frame)
-{
-	release_unannounced(ptr, kind, true, bytes, frame);
-}
-
-void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
-{
-	uint32_t gate;
-
-	__builtin_prefetch((const char *)ptr - 16, 1); /* the allocator's own head of the block is next */
-	gate = enter_quickly(&lw_self);
-	if (LW_LIKELY(gate == LW_GATE_OPEN))
-		free_unannounced(ptr, kind, frame);
-	else if (gate == LW_GATE_LOOK)
-		release_announced(ptr, kind, false, 0, frame);
-	else
-		closed(ptr, kind, false, 0, frame);
-}
-
-void lw_track_free_sized(const void *ptr, enum lw_kind kind, size_t bytes, const struct lw_frame *frame)
-{
-	uint32_t gate;
-
-	__builtin_prefetch((const char *)ptr - 16, 1);
-	gate = enter_quickly(&lw_self);
-	if (LW_LIKELY(gate == LW_GATE_OPEN))
-		free_sized_unannounced(ptr, kind, bytes, frame);
-	else if (gate == LW_GATE_LOOK)
-		release_announced(ptr, kind, true, bytes, frame);
-	else
-		closed(ptr, kind, true, bytes, frame);
-}
-
-void lw_track_free_promised(const void *ptr, size_t bytes, const struct lw_frame *frame)
-{
-	closed(ptr, LW_KIND_FREE, true, bytes, frame);
-}
-
-void lw_track_free_aligned(const void *ptr, enum lw_kind kind, size_t align, const size_t *bytes,
-		const struct lw_frame *frame)
-{
-	struct lw_release what = describe(kind, bytes, bytes ? *bytes : 0);
-
-	if (what.family != LW_FAMILY_MALLOC)
-		what.family = LW_FAMILY_NEW_ALIGNED;
-	what.has_align = true;
-	what.align = align;
-	release_slowly(ptr, &what, frame);
 }
 
 /* The hint of a realloc that releases a wrong block: its site is used up only by what it allocates. */
