@@ -79,18 +79,29 @@ static LW_COLD void wrong_address(const void *ptr, enum lw_kind kind, bool has_b
 	lw_wrong_address(&lw_self, (uintptr_t)ptr, &release, frame, hint);
 }
 
-/* By value: the address of the block would keep it in memory on the ordinary way. */
-static LW_COLD void wrong(struct lw_block block, enum lw_kind kind, bool has_bytes, size_t bytes,
+static LW_COLD void wrong(const struct lw_block *block, enum lw_kind kind, bool has_bytes, size_t bytes,
 		const struct lw_frame *frame, uint32_t hint)
 {
 	const struct lw_release release = describe(kind, has_bytes, bytes);
 
-	lw_wrong_release(&lw_self, &block, &release, frame, hint);
+	lw_wrong_release(&lw_self, block, &release, frame, hint);
 }
+
+/* lw_family_of(), for a kind that the compiler does not know: one load. */
+static const uint8_t families[LW_NR_KINDS] = {
+	[LW_KIND_DELETE] = LW_FAMILY_NEW,
+	[LW_KIND_DELETE_ARRAY] = LW_FAMILY_NEW_ARRAY,
+};
+
+_Static_assert(LW_KIND_DELETE_ARRAY == LW_KIND_DELETE + 1 && LW_FAMILY_NEW_ARRAY == LW_FAMILY_NEW + 1,
+		"a delete's family is counted from its kind");
 
 LW_INLINE bool is_right(const struct lw_block *block, enum lw_kind kind, bool has_bytes, size_t bytes)
 {
-	return block->family == lw_family_of(kind) && (!has_bytes || block->bytes == bytes);
+	/* only deletes come with a size here: see the assertion */
+	enum lw_family family = has_bytes ? LW_FAMILY_NEW + (kind - LW_KIND_DELETE) : families[kind];
+
+	return block->family == family && (!has_bytes || block->bytes == bytes);
 }
 
 /* A right release that may be announced: that site is used up. The gate to be. */
@@ -101,45 +112,35 @@ static LW_NOINLINE enum lw_gate search_release(struct lw_thread *thread, enum lw
 	return lw_open_or_look(thread);
 }
 
-/* A macro's site is pending. If the release is right, it matters only that its own is used up. */
-static LW_HOT void release_announced(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame)
-{
-	struct lw_thread *thread = &lw_self;
-	struct lw_block block;
-	bool is_there = remove_block(thread, ptr, &block);
-	enum lw_gate after = LW_GATE_LOOK; /* another will come soon */
-
-	if (LW_UNLIKELY(!is_there))
-		wrong_address(ptr, kind, has_bytes, bytes, frame, lw_hint_find(thread, kind, frame));
-	else if (LW_UNLIKELY(!is_right(&block, kind, has_bytes, bytes)))
-		wrong(block, kind, has_bytes, bytes, frame, lw_hint_find(thread, kind, frame));
-	else if (LW_UNLIKELY(!lw_hint_use_known(thread, frame)))
-		after = search_release(thread, kind, frame);
-	lw_leave_quickly(thread, after);
-}
-
 /* The rest of a release that is not as it should be, or of a parent's block: all of it, so that the other way needs
  * to keep nothing for this one. */
-static LW_COLD void rest_of_odd(struct lw_block block, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame)
+static LW_COLD void rest_of_odd(uint32_t site, uint64_t block_bytes, enum lw_family family, bool is_inherited,
+		enum lw_kind kind, bool has_bytes, size_t bytes, const struct lw_frame *frame)
 {
+	const struct lw_block block = {
+		.site = site, .bytes = block_bytes, .family = family, .is_inherited = is_inherited
+	};
+
 	count_removed(&lw_self, &block);
 	if (!is_right(&block, kind, has_bytes, bytes))
-		wrong(block, kind, has_bytes, bytes, frame, 0);
-	lw_leave_quickly(&lw_self, LW_GATE_OPEN);
+		wrong(&block, kind, has_bytes, bytes, frame, lw_hint_find(&lw_self, kind, frame));
+	else
+		(void)lw_hint_find(&lw_self, kind, frame);
+	lw_leave_quickly(&lw_self, lw_open_or_look(&lw_self));
 }
 
 static LW_COLD void rest_of_missing(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
 		const struct lw_frame *frame)
 {
-	wrong_address(ptr, kind, has_bytes, bytes, frame, 0);
-	lw_leave_quickly(&lw_self, LW_GATE_OPEN);
+	wrong_address(ptr, kind, has_bytes, bytes, frame, lw_hint_find(&lw_self, kind, frame));
+	lw_leave_quickly(&lw_self, lw_open_or_look(&lw_self));
 }
 
-LW_INLINE void release_unannounced(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame)
+LW_INLINE void release_as(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
+		const struct lw_frame *frame, bool is_announced)
 {
+	struct lw_thread *thread = &lw_self;
+	enum lw_gate after = is_announced ? LW_GATE_LOOK : LW_GATE_OPEN; /* another will come soon */
 	struct lw_block block;
 
 	if (LW_UNLIKELY(!lw_blocks_remove((uintptr_t)ptr, &block))) {
@@ -147,22 +148,36 @@ LW_INLINE void release_unannounced(const void *ptr, enum lw_kind kind, bool has_
 		return;
 	}
 	if (LW_UNLIKELY(block.is_inherited || !is_right(&block, kind, has_bytes, bytes))) {
-		rest_of_odd(block, kind, has_bytes, bytes, frame);
+		rest_of_odd(block.site, block.bytes, block.family, block.is_inherited, kind, has_bytes, bytes, frame);
 		return;
 	}
-	lw_count_free(&lw_self, block.site, block.bytes);
-	lw_leave_quickly(&lw_self, LW_GATE_OPEN);
+	/* for a release that is right it matters only that its own site is used up */
+	if (is_announced && LW_UNLIKELY(!lw_hint_use_known(thread, frame)))
+		after = search_release(thread, kind, frame);
+	lw_count_free(thread, block.site, block.bytes);
+	lw_leave_quickly(thread, after);
+}
+
+static LW_HOT void free_announced(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
+{
+	release_as(ptr, kind, false, 0, frame, true);
 }
 
 static LW_HOT void free_unannounced(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
 {
-	release_unannounced(ptr, kind, false, 0, frame);
+	release_as(ptr, kind, false, 0, frame, false);
+}
+
+static LW_HOT void free_sized_announced(const void *ptr, enum lw_kind kind, size_t bytes,
+		const struct lw_frame *frame)
+{
+	release_as(ptr, kind, true, bytes, frame, true);
 }
 
 static LW_HOT void free_sized_unannounced(const void *ptr, enum lw_kind kind, size_t bytes,
 		const struct lw_frame *frame)
 {
-	release_unannounced(ptr, kind, true, bytes, frame);
+	release_as(ptr, kind, true, bytes, frame, false);
 }
 
 void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
@@ -174,7 +189,7 @@ void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_frame *fr
 	if (LW_LIKELY(gate == LW_GATE_OPEN))
 		free_unannounced(ptr, kind, frame);
 	else if (gate == LW_GATE_LOOK)
-		release_announced(ptr, kind, false, 0, frame);
+		free_announced(ptr, kind, frame);
 	else
 		closed(ptr, kind, false, 0, frame);
 }
@@ -188,7 +203,7 @@ void lw_track_free_sized(const void *ptr, enum lw_kind kind, size_t bytes, const
 	if (LW_LIKELY(gate == LW_GATE_OPEN))
 		free_sized_unannounced(ptr, kind, bytes, frame);
 	else if (gate == LW_GATE_LOOK)
-		release_announced(ptr, kind, true, bytes, frame);
+		free_sized_announced(ptr, kind, bytes, frame);
 	else
 		closed(ptr, kind, true, bytes, frame);
 }
