@@ -29,7 +29,7 @@
 /* How long something may look final and yet be about to change. */
 static const uint64_t exec_grace_ns = 2000 * MS; /* a watched image replaces the region itself */
 static const uint64_t elsewhere_grace_ns = 3000 * MS; /* the cleaner of that place comes first */
-static const uint64_t launcher_grace_ns = 3000 * MS; /* one that stays (option stay) reports at once */
+static const uint64_t launcher_grace_ns = 5000 * MS; /* one that stays (option stay) reports at once */
 static const uint64_t starting_grace_ns = 1000 * MS;
 static const uint64_t helper_grace_ns = 2000 * MS;  /* for a helper that has survived its process */
 static const uint64_t ending_least_ns = 300 * MS; /* a reporter started, but not attached yet */
@@ -191,8 +191,8 @@ static void bury(struct target *target, unsigned long nr_attached, uint64_t now_
 	err = copy_header(target->shmid, &copy);
 	if (err == -ENOMEM)
 		return; /* for now */
-	/* before it is asked what is wanted: a launcher writes where no cleaner could */
-	if (!err && copy.state == LW_STATE_RUNNING && reporter_is_launcher(&copy) &&
+	/* before it is asked what is wanted: a launcher writes where no cleaner could, and may be about to */
+	if (!err && copy.state < LW_STATE_REPORTED && reporter_is_launcher(&copy) &&
 		now_ns - target->since_ns < launcher_grace_ns)
 		return;
 	if (err || copy.state >= LW_STATE_REPORTED || !reporter_is_wanted(&copy)) {

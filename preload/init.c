@@ -27,6 +27,7 @@
 #include "preload/base/real.h"
 #include "preload/base/sys.h"
 #include "preload/live/cleaner.h"
+#include "preload/live/narrate.h"
 #include "preload/live/report.h"
 #include "preload/live/scan.h"
 #include "preload/live/serve.h"
@@ -127,12 +128,12 @@ static void keep_suppressions(void)
 		return;
 	bytes = strnlen(own, LW_SUPPRESSIONS_BYTES - 1);
 	memcpy(lw_box->suppressions, own, bytes);
-	lw_box->suppressions_bytes = (uint32_t)bytes;
+	lw_box->suppressions_bytes = lw_own.suppressions_bytes = (uint32_t)bytes;
 }
 
 static const char *program_name(void)
 {
-	const char *slash = strrchr(lw_box->exe, '/');
+	const char *slash = memrchr(lw_box->exe, '/', lw_own.exe_bytes);
 
 	return slash ? slash + 1 : lw_box->exe;
 }
@@ -161,7 +162,8 @@ static bool refuse(enum lw_log_cause cause, const char *why)
 static bool go_up(void)
 {
 	static char text[LW_OPTIONS_BYTES];
-	int refusal = 0;
+	enum lw_cleaner_found cleaner = LW_CLEANER_LAUNCHER;
+	int refusal = 0, queue_error;
 
 	if (lw_process_aux(AT_SECURE)) { /* a setuid program: nothing of its environment is for us */
 		lw_track_stop();
@@ -175,14 +177,12 @@ static bool go_up(void)
 	if (!bring_up_tables(&refusal))
 		return refuse(LW_LOG_NO_MEMORY, "no memory for our tables");
 	stpcpy(lw_box->options, text);
-	lw_box->options_bytes = (uint32_t)strlen(text);
+	lw_box->options_bytes = lw_own.options_bytes = (uint32_t)strlen(text);
 	if (options.help && lw_box->flags & LW_REGION_ROOT)
 		lw_options_help(help_line, NULL);
 	if (lw_options_follows(&options, program_name()))
 		lw_box->flags |= LW_REGION_WATCHED;
 	keep_suppressions();
-	if (options.verbose && refusal)
-		lw_log("no shared memory (error %d): this process cannot be seen from outside", -refusal);
 	if (options.verbose && lw_real.is_overridden)
 		lw_log("the program has its own malloc: only operator new is seen");
 	lw_spawn_init(options.programs);
@@ -195,12 +195,11 @@ static bool go_up(void)
 	lw_hot.start_ns = lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE);
 	lw_box->granule_bytes = 1u << lw_hot.granule_shift;
 	(void)lw_syscall(SYS_madvise, &lw_hot_page, sizeof(lw_hot_page), MADV_WIPEONFORK);
-	refusal = lw_box_add_queue();
-	if (options.verbose && refusal)
-		lw_log("no message queue (error %d): viewers read the shared memory instead", -refusal);
+	queue_error = lw_box_add_queue();
 	lw_track_start();
 	if (!options.stay || !(lw_box->flags & LW_REGION_ROOT)) /* else the launcher waits for us */
-		lw_cleaner_register();
+		cleaner = lw_cleaner_register();
+	lw_narrate_start(&options, text, refusal, queue_error, cleaner);
 	return true;
 }
 
@@ -228,7 +227,7 @@ void lw_child_started(void)
 	(void)lw_box_add_queue();
 	if (lw_options_follows(&options, program_name()))
 		lw_box->flags |= LW_REGION_WATCHED;
-	lw_cleaner_register();
+	(void)lw_cleaner_register();
 }
 
 static void before_fork(void) LW_NO_LOCK_CHECK

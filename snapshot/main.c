@@ -83,6 +83,7 @@ static struct model *read_model(const struct command *command, bool *is_gone)
 		fail(error.text);
 	if (!is_read)
 		(void)fprintf(stderr, "leakwatch-snapshot: %s\n", error.text);
+	decode.model->is_cut = error.is_cut;
 	model_finish(decode.model);
 	return decode.model;
 }
@@ -143,6 +144,9 @@ static void read_suppressions(struct suppress *suppress, const struct model *mod
 	if (!*options->suppressions)
 		return;
 	err = suppress_read(suppress, options->suppressions, &nr_bad, &first_bad);
+	if (options->verbose)
+		fprintf(complaints, "leakwatch: suppressions: %zu rules, with those of %s\n", suppress->nr_rules,
+			options->suppressions);
 	if (err)
 		fprintf(complaints, "leakwatch: cannot read suppressions %s: %s\n",
 			options->suppressions, strerror(-err));

@@ -24,6 +24,7 @@ enum lw_gate {
 };
 
 struct lw_memos;
+struct lw_trail;
 struct lw_scratch;
 struct lw_hints;
 struct lw_pending;
@@ -35,6 +36,7 @@ struct lw_thread {
 	struct lw_pending *sites, *next_site, *last_site; /* of macros; leakwatch.h pushes too. NULL: no room yet */
 	uint32_t *dir;		/* the row's directory: chunk of 64 sites -> counters */
 	struct lw_memos *memos;	/* table of remembered stacks */
+	struct lw_trail *trail;	/* frames of the last walk; same mapping as memos */
 	struct lw_scratch *scratch; /* room for one stack under construction; same mapping as memos */
 	uintptr_t stack_lo, stack_hi; /* memory known to be readable, [lo, hi) */
 	uintptr_t own_lo, own_hi; /* the same of the stack the thread was made with; 0 not known yet */

@@ -31,7 +31,7 @@ static void note(void *context, uintptr_t address, const struct lw_block *block)
 
 static void visit(struct lw_ages *ages)
 {
-	uint32_t nr_sites = lw_load_acquire(&lw_box->nr_sites);
+	uint32_t nr_sites = lw_load_acquire(&lw_own.nr_sites);
 
 	if (nr_sites > ages->max_sites)
 		nr_sites = ages->max_sites;
@@ -53,7 +53,7 @@ void lw_ages_refresh(struct lw_ages *ages)
 
 void lw_ages_complete_region(struct lw_ages *ages)
 {
-	uint32_t nr_sites = lw_load_acquire(&lw_box->nr_sites);
+	uint32_t nr_sites = lw_load_acquire(&lw_own.nr_sites);
 
 	visit(ages);
 	for (uint32_t site = 0; site < nr_sites && site < ages->max_sites; site++)

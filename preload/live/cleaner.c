@@ -15,7 +15,7 @@ static bool start_cleaner(void)
 	const char *argv[] = {path, NULL};
 
 	/* it would be our child, and end with us; or that of a program which does not know of it */
-	if (lw_box->pid == 1 || lw_load(&lw_box->flags) & LW_REGION_UNDER_REAPER)
+	if (lw_own.pid == 1 || lw_load(&lw_box->flags) & LW_REGION_UNDER_REAPER)
 		return false;
 	return lw_spawn_find("leakwatch-cleaner", path, sizeof(path)) &&
 	       lw_spawn(argv, -1, -1, false) > 0;
@@ -31,16 +31,21 @@ static bool is_swept_away(void)
 	char own[64];
 	long bytes;
 
-	if (lw_box->pid != 1)
+	if (lw_own.pid != 1)
 		return false;
 	bytes = lw_syscall(SYS_readlink, "/proc/self/ns/ipc", own, sizeof(own));
 	return bytes > 0 && (bytes != sizeof(first) - 1 || memcmp(own, first, sizeof(first) - 1));
 }
 
-void lw_cleaner_register(void)
+enum lw_cleaner_found lw_cleaner_register(void)
 {
-	if (!lw_box || lw_box->shmid < 0)
-		return; /* private memory leaves nothing behind */
-	if (!lw_door_knock(lw_box->uid, lw_door_place()) && !start_cleaner() && !is_swept_away())
+	if (!lw_box || lw_own.shmid < 0)
+		return LW_CLEANER_NONE; /* private memory leaves nothing behind */
+	if (lw_door_knock(lw_own.uid, lw_door_place()))
+		return LW_CLEANER_THERE;
+	if (start_cleaner())
+		return LW_CLEANER_STARTED;
+	if (!is_swept_away())
 		lw_box_remove();
+	return LW_CLEANER_NONE;
 }

@@ -10,8 +10,16 @@
 #ifndef LW_LIVE_CLEANER_H
 #define LW_LIVE_CLEANER_H
 
-/* After the region is complete and running: at bring-up, and in a forked child. errno is not kept.
- */
-void lw_cleaner_register(void);
+/* What came of it. */
+enum lw_cleaner_found {
+	LW_CLEANER_NONE,     /* nobody reports if we are killed */
+	LW_CLEANER_THERE,
+	LW_CLEANER_STARTED,
+	LW_CLEANER_LAUNCHER, /* not asked for: the launcher that stays does its work */
+	LW_NR_CLEANERS,
+};
+
+/* After the region is complete and running: at bring-up, and in a forked child. errno is not kept. */
+enum lw_cleaner_found lw_cleaner_register(void);
 
 #endif

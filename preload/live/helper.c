@@ -63,7 +63,7 @@ static uint64_t now_ns(void)
 
 bool lw_helper_prepare(void)
 {
-	uint32_t max_sites = lw_box->sites.max;
+	uint32_t max_sites = lw_own.max_sites;
 
 	if (!helper)
 		helper = lw_mem_map(sizeof(*helper), "leakwatch helper");
@@ -105,7 +105,7 @@ static void see_off(unsigned place)
 
 	vacate(&lw_box->viewers[place], watch->post.token);
 	watch->post.token = 0;
-	give_back(seen[place], (size_t)lw_box->sites.max * sizeof(uint64_t));
+	give_back(seen[place], (size_t)lw_own.max_sites * sizeof(uint64_t));
 }
 
 static void welcome(unsigned place, uint64_t token, uint64_t now)
@@ -114,7 +114,7 @@ static void welcome(unsigned place, uint64_t token, uint64_t now)
 	struct lw_viewer *viewer = &lw_box->viewers[place];
 
 	if (!seen[place])
-		seen[place] = lw_mem_map((size_t)lw_box->sites.max * sizeof(uint64_t), "leakwatch helper");
+		seen[place] = lw_mem_map((size_t)lw_own.max_sites * sizeof(uint64_t), "leakwatch helper");
 	if (!seen[place]) {
 		vacate(viewer, token); /* it reads the region */
 		return;
@@ -124,7 +124,7 @@ static void welcome(unsigned place, uint64_t token, uint64_t now)
 	watch->beat = lw_load(&viewer->beat);
 	watch->beat_ns = now;
 	watch->nr_resyncs = lw_load(&viewer->nr_resyncs);
-	if (!lw_changes_open(&watch->changes, lw_box, lw_box->total_bytes, seen[place], lw_box->sites.max,
+	if (!lw_changes_open(&watch->changes, lw_box, lw_own.total_bytes, seen[place], lw_own.max_sites,
 			    lw_post_record, &watch->post))
 		watch->post.token = 0;
 	watch->changes.inverted_oldest = helper->ages.inverted;
@@ -222,7 +222,7 @@ static unsigned serve_all(bool is_check, uint64_t now)
 		nr++;
 		serve(&helper->watches[place], now);
 		if (helper->watches[place].post.is_queue_gone) {
-			lw_store(&lw_box->msqid, -1);
+			lw_box_set_queue(-1);
 			return 0;
 		}
 	}
@@ -266,7 +266,7 @@ static bool may_go(void)
 	(void)__atomic_exchange_n(&lw_box->is_watched, 0, __ATOMIC_SEQ_CST);
 	for (unsigned place = 0; place < LW_MAX_VIEWERS; place++) {
 		if (__atomic_load_n(&lw_box->viewers[place].token, __ATOMIC_SEQ_CST) &&
-				lw_load(&lw_box->msqid) >= 0) {
+				lw_load(&lw_own.msqid) >= 0) {
 			lw_store(&lw_box->is_watched, 1);
 			return false;
 		}
@@ -301,7 +301,7 @@ static void watch_target(void)
 		}
 		if (serve_all(is_check, now)) {
 			nr_idle = 0;
-		} else if (lw_load(&lw_box->msqid) < 0 || ++nr_idle > 2 * CHECK_MS / LOOK_MS) {
+		} else if (lw_load(&lw_own.msqid) < 0 || ++nr_idle > 2 * CHECK_MS / LOOK_MS) {
 			sweep();
 			if (may_go())
 				return;
@@ -352,7 +352,7 @@ static void finish(void)
 static void clean_up(void)
 {
 	for (unsigned place = 0; place < LW_MAX_VIEWERS; place++)
-		give_back(seen[place], (size_t)lw_box->sites.max * sizeof(uint64_t));
+		give_back(seen[place], (size_t)lw_own.max_sites * sizeof(uint64_t));
 	give_back(helper->ages.inverted, (size_t)helper->ages.max_sites * sizeof(uint32_t));
 	lw_store(&lw_box->helper_pid, 0);
 }
@@ -365,7 +365,7 @@ void lw_helper_run(void *unused)
 		for (unsigned place = 0; place < LW_MAX_VIEWERS; place++)
 			helper->watches[place].post.token = 0;
 		helper->ages.next_ns = helper->checked_ns = 0;
-		helper->target = lw_box->pid;
+		helper->target = lw_own.pid;
 		helper->self = lw_sys_getpid();
 		helper->pidfd = (int)lw_syscall(SYS_pidfd_open, helper->target, 0);
 		lw_store(&lw_box->helper_pid, helper->self);

@@ -31,7 +31,7 @@ void lw_post_open(struct lw_post *post, struct lw_viewer *viewer, uint64_t token
 
 static long put(const struct lw_post *post)
 {
-	return lw_syscall(SYS_msgsnd, lw_load(&lw_box->msqid), &post->message, post->used, IPC_NOWAIT);
+	return lw_syscall(SYS_msgsnd, lw_load(&lw_own.msqid), &post->message, post->used, IPC_NOWAIT);
 }
 
 /* Takes messages out again, of one viewer or (0) all that are there; how many. */
@@ -40,7 +40,7 @@ static uint32_t take_back(long type)
 	char nothing[16 + sizeof(long)];
 	uint32_t nr = 0;
 
-	while (nr < MOST_TAKEN && lw_syscall(SYS_msgrcv, lw_load(&lw_box->msqid), nothing, 0, type,
+	while (nr < MOST_TAKEN && lw_syscall(SYS_msgrcv, lw_load(&lw_own.msqid), nothing, 0, type,
 						  IPC_NOWAIT | MSG_NOERROR) >= 0)
 		nr++;
 	return nr;
@@ -88,7 +88,7 @@ static uint64_t age_ns(void)
 	struct timespec now = { 0 };
 
 	(void)lw_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec - lw_box->started_mono_ns;
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec - lw_own.started_mono_ns;
 }
 
 bool lw_post_flush(struct lw_post *post, bool is_last)

@@ -36,24 +36,53 @@ static void say(int fd, const char *text, int nr_bytes)
 		(void)lw_sys_write(fd, text, (size_t)nr_bytes);
 }
 
+static const char *kind_name(const struct lw_site *site)
+{
+	uint32_t kind = lw_load(&site->kind);
+
+	return kind_names[kind < LW_NR_KINDS ? kind : 0];
+}
+
+/* Was it allocated inside libc, the loader or libstdc++? Without names that is all there is to go by. */
+static bool is_through_runtime(uint32_t id)
+{
+	static const char *const names[] = { "libc.so", "ld-linux", "libstdc++.so", "libpthread.so" };
+	const struct lw_site *site = lw_box_site(id);
+	uint32_t nr_frames = lw_box_nr_frames(site);
+	uint16_t module_id = nr_frames ? *(const uint16_t *)(lw_sites_pcs(id) + nr_frames) : LW_NO_MODULE;
+	const struct lw_module *module = lw_box_module(module_id);
+	const char *path, *slash;
+
+	if (module_id >= lw_load(&lw_own.nr_modules))
+		return false;
+	path = lw_box_pool(module->path_off);
+	slash = memrchr(path, '/', module->path_bytes < LINE_BYTES ? module->path_bytes : LINE_BYTES);
+	for (size_t i = 0; i < LW_ARRAY_LENGTH(names); i++) {
+		if (slash && !strncmp(slash + 1, names[i], strlen(names[i])))
+			return true;
+	}
+	return false;
+}
+
 static void say_frames(int fd, uint32_t id)
 {
 	const struct lw_site *site = lw_box_site(id);
 	const uint64_t *pcs = lw_sites_pcs(id);
-	const uint16_t *modules = (const uint16_t *)(pcs + site->nr_frames);
+	uint32_t nr_frames = lw_box_nr_frames(site);
+	const uint16_t *modules = (const uint16_t *)(pcs + nr_frames);
 	char line[LINE_BYTES];
 
-	for (uint32_t i = 0; i < site->nr_frames; i++) {
+	for (uint32_t i = 0; i < nr_frames; i++) {
 		const struct lw_module *module;
 
-		if (modules[i] >= lw_load(&lw_box->nr_modules)) {
+		if (modules[i] >= lw_load(&lw_own.nr_modules)) {
 			say(fd, line, snprintf(line, sizeof(line), "    #%u 0x%llx\n", i,
 					(unsigned long long)pcs[i]));
 			continue;
 		}
 		module = lw_box_module(modules[i]);
 		say(fd, line, snprintf(line, sizeof(line), "    #%u 0x%llx (%.*s+0x%llx)\n", i,
-				(unsigned long long)pcs[i], (int)module->path_bytes,
+				(unsigned long long)pcs[i], module->path_bytes < LINE_BYTES ? (int)module->path_bytes : LINE_BYTES,
 				(const char *)lw_box_pool(module->path_off),
 				(unsigned long long)(pcs[i] - module->base)));
 	}
@@ -62,9 +91,9 @@ static void say_frames(int fd, uint32_t id)
 /* The file named by log_path, new or our own; -1: stderr. */
 static int open_log(const struct lw_options *options)
 {
-	const char *slash = strrchr(lw_box->exe, '/');
+	const char *slash = memrchr(lw_box->exe, '/', lw_own.exe_bytes);
 	struct lw_options_names names = {
-		.pid = lw_box->pid,
+		.pid = lw_own.pid,
 		.program = slash ? slash + 1 : lw_box->exe,
 		.host = "localhost",
 		.time_s = lw_box->started_real_ns / 1000000000,
@@ -92,28 +121,29 @@ static int open_log(const struct lw_options *options)
 void lw_raw_report(const struct lw_options *options, struct lw_report_done *done)
 {
 	bool may_use_stderr = lw_box->flags & (LW_REGION_ROOT | LW_REGION_WATCHED);
-	uint32_t nr_sites = lw_load_acquire(&lw_box->nr_sites);
+	uint32_t nr_sites = lw_load_acquire(&lw_own.nr_sites);
 	char line[LINE_BYTES];
 	int fd = open_log(options);
 
-	*done = (struct lw_report_done){ .nr_mismatches = lw_load(&lw_box->nr_events) };
+	*done = (struct lw_report_done){ .nr_mismatches = lw_load(&lw_own.nr_events) };
 	if (fd < 0 && !may_use_stderr)
 		return;
 	say(fd, line, snprintf(line, sizeof(line),
 			"leakwatch: leakwatch-snapshot is missing or did not start: raw report of pid %d\n",
-			lw_box->pid));
+			lw_own.pid));
 	for (uint32_t id = 0; id < nr_sites; id++) {
-		struct lw_count count = lw_emit_site_count(lw_box, lw_box->total_bytes, id);
+		struct lw_count count = lw_emit_site_count(lw_box, lw_own.total_bytes, id);
 		uint64_t blocks = count.alloc_blocks - count.freed_blocks;
 
 		if (!blocks || (int64_t)blocks < 0)
 			continue;
 		done->leaked_blocks += blocks;
 		done->leaked_bytes += count.alloc_bytes - count.freed_bytes;
-		say(fd, line, snprintf(line, sizeof(line), "%llu byte(s) in %llu block(s) by %s not freed:\n",
+		say(fd, line, snprintf(line, sizeof(line), "%llu byte(s) in %llu block(s) by %s not freed%s:\n",
 				(unsigned long long)(count.alloc_bytes - count.freed_bytes),
 				(unsigned long long)blocks,
-				kind_names[lw_box_site(id)->kind < LW_NR_KINDS ? lw_box_site(id)->kind : 0]));
+				kind_name(lw_box_site(id)),
+				is_through_runtime(id) ? ", inside the C or C++ library, perhaps its own" : ""));
 		say_frames(fd, id);
 	}
 	say(fd, line, snprintf(line, sizeof(line),
@@ -134,16 +164,16 @@ static const char *event_name(uint32_t what)
 static void say_site(const char *what, uint32_t id)
 {
 	const struct lw_site *site = lw_box_site(id);
+	uint32_t hint = lw_load(&site->hint);
 	char line[LINE_BYTES];
 
-	if (!id)
+	if (!id || id >= lw_load(&lw_own.nr_sites))
 		return;
-	if (site->hint)
-		say(-1, line, snprintf(line, sizeof(line), "  %s by %s at %.1000s:%u:\n", what, kind_names[site->kind],
-				(const char *)lw_box_pool(lw_box_hint(site->hint)->file_off),
-				lw_box_hint(site->hint)->line));
+	if (hint && hint < lw_own.nr_hints)
+		say(-1, line, snprintf(line, sizeof(line), "  %s by %s at %.1000s:%u:\n", what, kind_name(site),
+				(const char *)lw_box_pool(lw_box_hint(hint)->file_off), lw_box_hint(hint)->line));
 	else
-		say(-1, line, snprintf(line, sizeof(line), "  %s by %s:\n", what, kind_names[site->kind]));
+		say(-1, line, snprintf(line, sizeof(line), "  %s by %s:\n", what, kind_name(site)));
 	say_frames(-1, id);
 }
 
@@ -154,8 +184,8 @@ void lw_raw_event(uint32_t index)
 
 	if (!(lw_box->flags & (LW_REGION_ROOT | LW_REGION_WATCHED)))
 		return;
-	say(-1, line, snprintf(line, sizeof(line), "leakwatch: pid %d: %s of a block of %llu byte(s)\n", lw_box->pid,
+	say(-1, line, snprintf(line, sizeof(line), "leakwatch: pid %d: %s of a block of %llu byte(s)\n", lw_own.pid,
 			event_name(event->what), (unsigned long long)event->bytes));
-	say_site("released", event->free_site);
-	say_site("allocated", event->alloc_site);
+	say_site("released", lw_load(&event->free_site));
+	say_site("allocated", lw_load(&event->alloc_site));
 }

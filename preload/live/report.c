@@ -9,6 +9,7 @@
 #include "preload/base/mem.h"
 #include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
+#include "preload/live/narrate.h"
 #include "preload/live/raw.h"
 #include "preload/live/reporter.h"
 #include "preload/live/scan.h"
@@ -34,12 +35,12 @@ void lw_report_init(const struct lw_options *settings)
 /* Does anything stay allocated, was anything wrong or freed by exit alone? Quick: no names are known here. */
 static bool has_something_to_say(void)
 {
-	uint32_t nr_sites = lw_load_acquire(&lw_box->nr_sites);
+	uint32_t nr_sites = lw_load_acquire(&lw_own.nr_sites);
 
-	if (lw_load(&lw_box->nr_events))
+	if (lw_load(&lw_own.nr_events))
 		return true;
 	for (uint32_t site = 0; site < nr_sites; site++) {
-		struct lw_count count = lw_emit_site_count(lw_box, lw_box->total_bytes, site);
+		struct lw_count count = lw_emit_site_count(lw_box, lw_own.total_bytes, site);
 
 		if (count.alloc_blocks != count.freed_blocks)
 			return true;
@@ -79,6 +80,7 @@ static int report(enum lw_end how, int status, uintptr_t sp)
 	lw_track_finish();
 	if (options->scan == LW_SCAN_OPTION_EXIT && has_something_to_say())
 		lw_scan_at_exit(sp, options);
+	lw_narrate_end(options);
 	lw_box->own_bytes = lw_mem_used_bytes() + lw_box_used_bytes();
 	lw_box->report_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - started_ns;
 	if (!lw_reporter_run(how, &done)) {
@@ -96,8 +98,8 @@ static bool is_left_to_cleaner(void)
 {
 	if (lw_sandboxed())
 		return true;
-	return (options->json[0] || options->log_path[0]) && lw_box->shmid >= 0 &&
-	       (uint32_t)lw_syscall(SYS_geteuid, 0) != lw_box->uid;
+	return (options->json[0] || options->log_path[0]) && lw_own.shmid >= 0 &&
+	       (uint32_t)lw_syscall(SYS_geteuid, 0) != lw_own.uid;
 }
 
 static LW_NOINLINE int end_once(enum lw_end how, int status, uintptr_t sp)
@@ -107,7 +109,7 @@ static LW_NOINLINE int end_once(enum lw_end how, int status, uintptr_t sp)
 
 	/* a vfork child (other pid, same memory) or a forked one that never allocated: not our end */
 	if (!options || !lw_box || !lw_load(&lw_hot.active) ||
-			(!lw_sandboxed() && lw_box->pid != lw_sys_getpid()))
+			(!lw_sandboxed() && lw_own.pid != lw_sys_getpid()))
 		return status;
 	if (!__atomic_compare_exchange_n(&lw_box->state, &running, LW_STATE_ENDING, false,
 			__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {

@@ -144,7 +144,7 @@ static void send_records(struct pipes *pipes)
 	if (pipes->records[1] < 0)
 		return;
 	lw_sys_block_signals(&mask);
-	(void)lw_emit_region(lw_box, lw_box->total_bytes, lw_sys_clock_ns(CLOCK_MONOTONIC), send_record,
+	(void)lw_emit_region(lw_box, lw_own.total_bytes, lw_sys_clock_ns(CLOCK_MONOTONIC), send_record,
 			&pipes->records[1]);
 	lw_sys_take_pipe_signal(mask);
 	lw_sys_restore_signals(&mask);
@@ -170,7 +170,7 @@ static enum outcome run(const char *what, uint32_t wait_ms, struct lw_report_don
 	static char path[LW_SPAWN_PATH_BYTES]; /* always the same text; not on a small stack */
 	char shmid[32] = "-", done_fd[32];
 	const char *argv[] = { path, "--report", shmid, what, done_fd, NULL };
-	bool is_shared = lw_box_is_shared() && (uint32_t)lw_syscall(SYS_geteuid, 0) == lw_box->uid;
+	bool is_shared = lw_box_is_shared() && (uint32_t)lw_syscall(SYS_geteuid, 0) == lw_own.uid;
 	bool is_private = !is_shared && !lw_boxfile_path()[0];
 	enum outcome outcome = NOT_STARTED;
 	struct pipes pipes;
@@ -180,7 +180,7 @@ static enum outcome run(const char *what, uint32_t wait_ms, struct lw_report_don
 	if (!lw_spawn_find("leakwatch-snapshot", path, sizeof(path)))
 		return NOT_STARTED;
 	if (is_shared)
-		(void)put_number(put_text(shmid, "--shmid="), (uint64_t)lw_box->shmid);
+		(void)put_number(put_text(shmid, "--shmid="), (uint64_t)lw_own.shmid);
 	else if (!is_private)
 		argv[2] = lw_boxfile_path();
 	open_pipes(&pipes, is_private);

@@ -73,7 +73,7 @@ static void fill_plan(uint32_t flags, const struct lw_options *options)
 	plan.freeze = options->freeze;
 	plan.descriptor = lw_thread_pointer();
 	plan.tid = lw_sys_gettid();
-	plan.pid = lw_box->pid;
+	plan.pid = lw_own.pid;
 	plan.flags = flags;
 	plan.nr_threads = 0;
 }
@@ -157,7 +157,7 @@ LW_COLD void lw_scan_look(const struct lw_options *options)
 	if (!lw_box || lw_sandboxed() || (!lw_load(&keeper) && !is_due(options)))
 		return;
 	/* a child that only borrows our memory (vfork) starts and reaps nothing */
-	if (lw_box->pid != lw_sys_getpid() || __atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE))
+	if (lw_own.pid != lw_sys_getpid() || __atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE))
 		return;
 	if (is_keeper_gone(1 /* WNOHANG */) && is_due(options) && lw_load(&lw_box->state) == LW_STATE_RUNNING) {
 		lw_store(&last_ns, lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE));

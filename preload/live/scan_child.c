@@ -70,12 +70,13 @@ static bool is_of_loader(uint32_t id)
 	const uint64_t *pcs = lw_sites_pcs(id);
 	const struct lw_module *module;
 	const char *path, *slash;
+	uint32_t nr_frames = lw_box_nr_frames(site);
 	uint16_t number;
 
-	if (!site->nr_frames)
+	if (!nr_frames)
 		return false;
-	number = ((const uint16_t *)(pcs + site->nr_frames))[0];
-	if (number >= lw_box->nr_modules)
+	number = ((const uint16_t *)(pcs + nr_frames))[0];
+	if (number >= lw_own.nr_modules)
 		return false;
 	module = lw_box_module(number);
 	path = lw_box_pool(module->path_off);
@@ -191,7 +192,7 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	if (!lw_maps_read(&marks->maps))
 		fail(LW_SCAN_REFUSED, LW_SCAN_WHY_PROC);
 	(void)lw_syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
-	gather->nr_sites = lw_load_acquire(&lw_box->nr_sites);
+	gather->nr_sites = lw_load_acquire(&lw_own.nr_sites);
 	gather->site_kinds = lw_scan_room(gather->nr_sites);
 	sites = lw_scan_room((uint64_t)gather->nr_sites * sizeof(*sites));
 	if (!gather->site_kinds || !sites)

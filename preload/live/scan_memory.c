@@ -112,11 +112,11 @@ uint64_t lw_scan_needed_bytes(void)
 	int64_t live = lw_load(&lw_box->live_bytes);
 	uint64_t bytes = live > 0 ? (uint64_t)live : 0, blocks = 0;
 
-	for (uint32_t site = 0; site < lw_load_acquire(&lw_box->nr_sites); site += 32) {
-		uint32_t nr = lw_box->nr_sites - site < 32 ? lw_box->nr_sites - site : 32;
+	for (uint32_t site = 0; site < lw_load_acquire(&lw_own.nr_sites); site += 32) {
+		uint32_t nr = lw_own.nr_sites - site < 32 ? lw_own.nr_sites - site : 32;
 		struct lw_count sums[32];
 
-		lw_emit_counts(lw_box, lw_box->total_bytes, site, nr, sums);
+		lw_emit_counts(lw_box, lw_own.total_bytes, site, nr, sums);
 		for (uint32_t i = 0; i < nr; i++) {
 			int64_t here = (int64_t)(sums[i].alloc_blocks - sums[i].freed_blocks);
 

@@ -119,7 +119,7 @@ static void cut_ours(struct lw_scan_cuts *cuts, const struct lw_maps *maps)
 	struct dl_find_object self;
 
 	(void)lw_mem_visit(cut_own, cuts);
-	lw_scan_cut(cuts, (uintptr_t)lw_box, (uintptr_t)lw_box + lw_box->total_bytes);
+	lw_scan_cut(cuts, (uintptr_t)lw_box, (uintptr_t)lw_box + lw_own.total_bytes);
 	lw_scan_cut(cuts, (uintptr_t)maps->maps, (uintptr_t)maps->maps + LW_MAPS_MAX * sizeof(*maps->maps));
 	lw_scan_cut(cuts, (uintptr_t)maps->text, (uintptr_t)maps->text + LW_MAPS_TEXT_BYTES);
 	for (size_t i = 0; i < maps->nr; i++) {

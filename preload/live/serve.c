@@ -79,10 +79,10 @@ LW_COLD void lw_serve_look(void)
 	if (lw_load(&running) || lw_sandboxed() || (!lw_load(&to_be_reaped) && (!lw_box || !lw_load(&lw_box->is_watched))))
 		return;
 	/* a child that only borrows our memory (vfork) starts and reaps nothing */
-	if (lw_sandboxed() || !lw_box || lw_box->pid != lw_sys_getpid() || __atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE))
+	if (lw_sandboxed() || !lw_box || lw_own.pid != lw_sys_getpid() || __atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE))
 		return;
 	reap();
-	if (!to_be_reaped && lw_load(&lw_box->is_watched) && lw_load(&lw_box->msqid) >= 0 &&
+	if (!to_be_reaped && lw_load(&lw_box->is_watched) && lw_load(&lw_own.msqid) >= 0 &&
 			lw_load(&lw_box->state) == LW_STATE_RUNNING)
 		start();
 	lw_store_release(&is_starting, 0);

@@ -30,7 +30,7 @@ void lw_tell_init(const struct lw_options *settings)
 /* The text goes to stderr only from the process a person started; a child needs a file of its own. */
 static bool may_tell(void)
 {
-	if (lw_sandboxed() || !options || !lw_box || options->report == LW_REPORT_NEVER || lw_box->pid != lw_sys_getpid())
+	if (lw_sandboxed() || !options || !lw_box || options->report == LW_REPORT_NEVER || lw_own.pid != lw_sys_getpid())
 		return false;
 	return lw_box->flags & (LW_REGION_ROOT | LW_REGION_WATCHED) || lw_options_has_pid(options->log_path);
 }
@@ -56,7 +56,7 @@ void lw_tell_all(void)
 	struct lw_report_done done;
 	int saved_errno = errno;
 
-	if (lw_sandboxed() || !options || !lw_box || lw_box->pid != lw_sys_getpid() || !lw_track_enter())
+	if (lw_sandboxed() || !options || !lw_box || lw_own.pid != lw_sys_getpid() || !lw_track_enter())
 		return;
 	lw_count_flush(&lw_self);
 	if (!lw_reporter_run(LW_END_NONE, &done))

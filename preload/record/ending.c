@@ -32,7 +32,7 @@ void lw_track_exit_begins(void)
 {
 	if (!lw_track_enter())
 		return;
-	if (lw_sandboxed() || lw_box->pid == lw_sys_getpid()) /* else a vfork child's */
+	if (lw_sandboxed() || lw_own.pid == lw_sys_getpid()) /* else a vfork child's */
 		lw_history_note_exit(lw_box_now_ms());
 	lw_track_leave();
 }
@@ -52,7 +52,7 @@ static void note_age(void *context, uintptr_t address, const struct lw_block *bl
 		ages->inherited++;
 		return;
 	}
-	if (block->site >= lw_load(&lw_box->nr_sites))
+	if (block->site >= lw_load(&lw_own.nr_sites))
 		return;
 	site = lw_box_site(block->site);
 	if (born_ms < site->oldest_ms)

@@ -11,6 +11,20 @@
 #include "preload/record/hint.h"
 
 /*
+ * First the gate, then the look whether this process is set up: a handler that interrupts us between the two and
+ * forks leaves a child that knows from the gate that it has to go on here (lw_track_forked_inside()).
+ */
+LW_INLINE bool lw_close_gate(struct lw_thread *thread, uint32_t gate)
+{
+	thread->gate = LW_GATE_BUSY;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (LW_LIKELY(lw_load(&lw_hot.active)))
+		return true;
+	thread->gate = gate;
+	return false;
+}
+
+/*
  * The way in that nearly all events take: nothing to set up. The gate that was; LW_GATE_BUSY: the slow way.
  * A macro's site may be pending (LW_GATE_LOOK).
  */
@@ -18,13 +32,9 @@ LW_INLINE uint32_t lw_enter_quickly(struct lw_thread *thread)
 {
 	uint32_t gate = thread->gate;
 
-	if (LW_UNLIKELY(!lw_load(&lw_hot.active)))
-		return LW_GATE_BUSY;
 	if (LW_UNLIKELY(gate != LW_GATE_OPEN) && gate != LW_GATE_LOOK)
 		return LW_GATE_BUSY;
-	thread->gate = LW_GATE_BUSY;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	return gate;
+	return LW_LIKELY(lw_close_gate(thread, gate)) ? gate : LW_GATE_BUSY;
 }
 
 LW_INLINE void lw_leave_quickly(struct lw_thread *thread, enum lw_gate gate)

@@ -16,23 +16,23 @@ static struct lw_event *find(uint32_t nr_events, enum lw_event_what what, uint32
 
 static int add_locked(const struct lw_event *event) LW_HOLDS(lw_sites_lock)
 {
-	struct lw_event *known = find(lw_box->nr_events, event->what, event->alloc_site, event->free_site);
+	struct lw_event *known = find(lw_own.nr_events, event->what, event->alloc_site, event->free_site);
 
 	if (known) {
 		lw_add(&known->count, 1);
 		return -1;
 	}
-	if (lw_box->nr_events == lw_box->events.max) {
+	if (lw_own.nr_events == lw_own.max_events) {
 		lw_box_drop(LW_DROP_EVENTS);
 		return -1;
 	}
-	known = lw_box_event(lw_box->nr_events);
+	known = lw_box_event(lw_own.nr_events);
 	*known = *event;
 	known->count = 1;
 	known->first_ms = lw_box_now_ms();
 	lw_store_release(&known->is_ready, 1);
-	lw_store_release(&lw_box->nr_events, lw_box->nr_events + 1);
-	return (int)lw_box->nr_events - 1;
+	LW_BOX_PUBLISH(nr_events, lw_own.nr_events + 1);
+	return (int)lw_own.nr_events - 1;
 }
 
 int lw_events_add(const struct lw_event *event)

@@ -44,7 +44,7 @@ static bool is_hint(uint32_t id, const char *file, size_t nr_bytes, uint32_t lin
 /* The text of a file name that another hint has already, so that a thousand lines share one. */
 static uint32_t find_file_locked(const char *file, size_t nr_bytes) LW_HOLDS(lw_sites_lock)
 {
-	for (uint32_t id = lw_box->nr_hints; id-- > 1;) {
+	for (uint32_t id = lw_own.nr_hints; id-- > 1;) {
 		const char *known = lw_box_pool(lw_box_hint(id)->file_off);
 
 		if (!strncmp(known, file, nr_bytes) && !known[nr_bytes])
@@ -55,9 +55,9 @@ static uint32_t find_file_locked(const char *file, size_t nr_bytes) LW_HOLDS(lw_
 
 static uint32_t add_hint_locked(const char *file, size_t nr_bytes, uint32_t line) LW_HOLDS(lw_sites_lock)
 {
-	uint32_t id = lw_box->nr_hints, off;
+	uint32_t id = lw_own.nr_hints, off;
 
-	if (id >= lw_box->hints.max)
+	if (id >= lw_own.max_hints)
 		return 0;
 	off = find_file_locked(file, nr_bytes);
 	if (!off) {
@@ -67,7 +67,7 @@ static uint32_t add_hint_locked(const char *file, size_t nr_bytes, uint32_t line
 		memcpy(lw_box_pool(off), file, nr_bytes);
 	}
 	*lw_box_hint(id) = (struct lw_hint){ off, line };
-	lw_store_release(&lw_box->nr_hints, id + 1);
+	LW_BOX_PUBLISH(nr_hints, id + 1);
 	return id;
 }
 
@@ -79,7 +79,7 @@ static uint32_t intern_locked(const char *file, size_t nr_bytes, uint32_t line) 
 		id = index_of_hints[at];
 		if (!id)
 			break;
-		if (id < lw_box->nr_hints && is_hint(id, file, nr_bytes, line))
+		if (id < lw_own.nr_hints && is_hint(id, file, nr_bytes, line))
 			return id;
 	}
 	id = add_hint_locked(file, nr_bytes, line);

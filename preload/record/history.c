@@ -23,6 +23,7 @@ enum {
 	MOST_INTERVAL_MS = 1 << 30, /* twelve days: two years of samples */
 	STRETCH_SITES = 32,	/* summed together: 1 KiB of stack */
 	STEP_COUNTERS = 2048,	/* counters of 32 bytes that one step reads: some microseconds */
+	SITES_PER_MS = 200,	/* a look at a site takes about 25 ns: half a per cent of the time */
 	LEAST_STEP_SITES = 16,	/* with all rows in use */
 	MOST_STEP_SITES = 512,	/* each tile may be a page to be made */
 	LEAST_SAMPLES = 12,	/* fewer have no trend: exit is not noted */
@@ -66,18 +67,19 @@ static uint64_t draw(void)
 	return sampler.random;
 }
 
-/* Some moment of the next interval. */
+/* Some moment of the next interval; of a later one while there are too many sites for so many looks. */
 static void set_next(void)
 {
 	uint64_t interval_ms = sampler.interval_ms;
-	uint64_t begin_ms = (sampler.ms / interval_ms + 1) * interval_ms;
+	uint64_t nr_left_out = sampler.end_site / SITES_PER_MS / interval_ms;
+	uint64_t begin_ms = (sampler.ms / interval_ms + 1 + nr_left_out) * interval_ms;
 
 	lw_store(&lw_hot.next_sample_ms, begin_ms + draw() % interval_ms);
 }
 
 void lw_history_start(void)
 {
-	uint64_t seed = sampler.random ^ lw_hot.start_ns ^ (uint64_t)lw_box->pid << 40;
+	uint64_t seed = sampler.random ^ lw_hot.start_ns ^ (uint64_t)lw_own.pid << 40;
 
 	memset(&sampler, 0, sizeof(sampler));
 	sampler.random = seed ? seed : 1;
@@ -88,15 +90,14 @@ void lw_history_start(void)
 
 static uint32_t *word_of(uint32_t site, uint32_t slot)
 {
-	char *tile = (char *)lw_box + lw_box->history.off +
-		     (size_t)(site / LW_CHUNK_SITES) * LW_HISTORY_TILE_BYTES;
+	char *tile = lw_own.history + (size_t)(site / LW_CHUNK_SITES) * LW_HISTORY_TILE_BYTES;
 
 	return (uint32_t *)(void *)tile + (size_t)slot * LW_CHUNK_SITES + site % LW_CHUNK_SITES;
 }
 
 static struct lw_held *held_of(uint32_t site)
 {
-	return (struct lw_held *)((char *)lw_box + lw_box->held.off) + site;
+	return lw_own.held + site;
 }
 
 /* Live bytes and blocks of nr sites; what ran below 0 for a moment (a thread that ends) is 0. */
@@ -104,7 +105,7 @@ static void look(uint32_t first, uint32_t nr, struct lw_held *live)
 {
 	struct lw_count sums[STRETCH_SITES];
 
-	lw_emit_counts(lw_box, lw_box->total_bytes, first, nr, sums);
+	lw_emit_counts(lw_box, lw_own.total_bytes, first, nr, sums);
 	for (uint32_t i = 0; i < nr; i++) {
 		int64_t bytes = (int64_t)(sums[i].alloc_bytes - sums[i].freed_bytes);
 		int64_t blocks = (int64_t)(sums[i].alloc_blocks - sums[i].freed_blocks);
@@ -145,7 +146,7 @@ static void begin_sample(uint64_t now_ms)
 	sampler.slot = sampler.nr_kept < LW_HISTORY_SAMPLES ? sampler.nr_kept : merge_pair();
 	sampler.ms = now_ms;
 	sampler.next_site = 0;
-	sampler.end_site = lw_load_acquire(&lw_box->nr_sites);
+	sampler.end_site = lw_load_acquire(&lw_own.nr_sites);
 	sampler.is_sweeping = true;
 	lw_store(&lw_hot.next_sample_ms, 0); /* whoever allocates lends a hand */
 }
@@ -176,7 +177,7 @@ static void note(uint32_t first, uint32_t nr)
 
 static void sweep(void)
 {
-	uint32_t nr_rows = lw_load(&lw_box->nr_rows), budget = STEP_COUNTERS / (nr_rows ? nr_rows : 1);
+	uint32_t nr_rows = lw_load(&lw_own.nr_rows), budget = STEP_COUNTERS / (nr_rows ? nr_rows : 1);
 	uint32_t end = sampler.end_site;
 
 	budget = budget < LEAST_STEP_SITES  ? LEAST_STEP_SITES
@@ -208,7 +209,7 @@ LW_COLD void lw_history_step(uint64_t now_ms)
 
 void lw_history_note_exit(uint64_t now_ms)
 {
-	uint32_t nr_sites = lw_load_acquire(&lw_box->nr_sites);
+	uint32_t nr_sites = lw_load_acquire(&lw_own.nr_sites);
 	bool is_again = lw_box->exit_began_ms;
 	struct lw_held live[STRETCH_SITES];
 
@@ -241,7 +242,7 @@ static bool has_grown(uint32_t site)
 
 static bool has_emptied_grown(void)
 {
-	uint32_t nr_sites = lw_load_acquire(&lw_box->nr_sites);
+	uint32_t nr_sites = lw_load_acquire(&lw_own.nr_sites);
 	struct lw_held live[STRETCH_SITES];
 
 	for (uint32_t site = 0, nr; site < nr_sites; site += nr) {

@@ -27,8 +27,8 @@ static void add_chunk(struct held *held, uint32_t chunk)
 
 static struct held sum_rows(void)
 {
-	uint32_t nr_rows = lw_load_acquire(&lw_box->nr_rows);
-	uint32_t nr_slices = (lw_load_acquire(&lw_box->nr_sites) + LW_CHUNK_SITES - 1) / LW_CHUNK_SITES;
+	uint32_t nr_rows = lw_load_acquire(&lw_own.nr_rows);
+	uint32_t nr_slices = (lw_load_acquire(&lw_own.nr_sites) + LW_CHUNK_SITES - 1) / LW_CHUNK_SITES;
 	struct held held = { 0, 0 };
 
 	for (uint32_t row = 0; row < nr_rows; row++) {
@@ -37,7 +37,7 @@ static struct held sum_rows(void)
 		for (uint32_t slice = 0; slice < nr_slices; slice++) {
 			uint32_t chunk = lw_load_acquire(&dir[slice]);
 
-			if (chunk)
+			if (chunk && chunk < lw_load(&lw_own.nr_chunks))
 				add_chunk(&held, chunk);
 		}
 	}
@@ -46,7 +46,7 @@ static struct held sum_rows(void)
 
 static struct lw_mark *find_locked(const char *name, size_t nr_bytes) LW_HOLDS(lw_sites_lock)
 {
-	for (uint32_t i = 0; i < lw_box->nr_marks; i++) {
+	for (uint32_t i = 0; i < lw_own.nr_marks; i++) {
 		const char *known = lw_box_pool(lw_box_mark(i)->name_off);
 
 		if (!strncmp(known, name, nr_bytes) && !known[nr_bytes])
@@ -58,20 +58,20 @@ static struct lw_mark *find_locked(const char *name, size_t nr_bytes) LW_HOLDS(l
 static struct lw_mark *add_locked(const char *name, size_t nr_bytes, const struct held *held)
 		LW_HOLDS(lw_sites_lock)
 {
-	uint32_t off = lw_box->nr_marks < lw_box->marks.max ? lw_box_take_locked(nr_bytes + 1) : 0;
+	uint32_t off = lw_own.nr_marks < lw_own.max_marks ? lw_box_take_locked(nr_bytes + 1) : 0;
 	struct lw_mark *mark;
 
 	if (!off)
 		return NULL;
 	memcpy(lw_box_pool(off), name, nr_bytes);
-	mark = lw_box_mark(lw_box->nr_marks);
+	mark = lw_box_mark(lw_own.nr_marks);
 	*mark = (struct lw_mark){
 		.name_off = off,
 		.first_bytes = held->bytes,
 		.first_blocks = held->blocks,
 		.first_ms = lw_box_now_ms(),
 	};
-	lw_store_release(&lw_box->nr_marks, lw_box->nr_marks + 1);
+	LW_BOX_PUBLISH(nr_marks, lw_own.nr_marks + 1);
 	return mark;
 }
 

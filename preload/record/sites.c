@@ -113,12 +113,12 @@ static bool grow_locked(void) LW_HOLDS(lw_sites_lock)
 {
 	struct index *old = current, *bigger;
 
-	if (lw_box->nr_sites < 1u << (old->bits - 1))
+	if (lw_own.nr_sites < 1u << (old->bits - 1))
 		return true;
 	bigger = new_index(old->bits + 1);
 	if (!bigger) /* a full table would make look-ups endless: keep an eighth free */
-		return lw_box->nr_sites < (1u << old->bits) - (1u << (old->bits - 3));
-	for (uint32_t id = 1; id < lw_box->nr_sites; id++)
+		return lw_own.nr_sites < (1u << old->bits) - (1u << (old->bits - 3));
+	for (uint32_t id = 1; id < lw_own.nr_sites; id++)
 		insert(bigger, lw_box_site(id)->hash, id);
 	lw_store_release(&current, bigger);
 	return true;
@@ -127,11 +127,11 @@ static bool grow_locked(void) LW_HOLDS(lw_sites_lock)
 static uint32_t add_locked(const struct lw_stack *stack, uint64_t hash, uint32_t key)
 		LW_HOLDS(lw_sites_lock)
 {
-	uint32_t id = lw_box->nr_sites, off;
+	uint32_t id = lw_own.nr_sites, off;
 	struct lw_site *site = lw_box_site(id);
 	uint64_t *pcs;
 
-	if (id >= lw_box->sites.max || !grow_locked())
+	if (id >= lw_own.max_sites || !grow_locked())
 		return 0;
 	off = lw_box_take_locked(stack->nr * (sizeof(uint64_t) + sizeof(uint16_t)));
 	if (!off)
@@ -151,7 +151,7 @@ static uint32_t add_locked(const struct lw_stack *stack, uint64_t hash, uint32_t
 		.flags = (uint8_t)((stack->is_truncated ? LW_SITE_TRUNCATED : 0) |
 				   (key & LW_KEY_IGNORED ? LW_SITE_IGNORED : 0)),
 	};
-	lw_store_release(&lw_box->nr_sites, id + 1);
+	LW_BOX_PUBLISH(nr_sites, id + 1);
 	insert(current, hash, id);
 	return id;
 }
@@ -159,13 +159,14 @@ static uint32_t add_locked(const struct lw_stack *stack, uint64_t hash, uint32_t
 /* Sites whose modules are all loaded (again) may be found, the others not. */
 static void judge_locked(void) LW_HOLDS(lw_sites_lock)
 {
-	for (uint32_t id = 1; id < lw_box->nr_sites; id++) {
+	for (uint32_t id = 1; id < lw_own.nr_sites; id++) {
 		struct lw_site *site = lw_box_site(id);
-		const uint16_t *modules = (const uint16_t *)(lw_sites_pcs(id) + site->nr_frames);
+		uint32_t nr_frames = lw_box_nr_frames(site);
+		const uint16_t *modules = (const uint16_t *)(lw_sites_pcs(id) + nr_frames);
 		bool is_dead = false;
 
-		for (uint32_t i = 0; i < site->nr_frames && !is_dead; i++)
-			is_dead = modules[i] != LW_NO_MODULE && lw_load(&lw_box_module(modules[i])->is_unloaded);
+		for (uint32_t i = 0; i < nr_frames && !is_dead; i++)
+			is_dead = modules[i] < lw_own.nr_modules && lw_load(&lw_box_module(modules[i])->is_unloaded);
 		lw_store(&site->flags, (uint8_t)(is_dead ? site->flags | LW_SITE_DEAD
 							 : site->flags & ~LW_SITE_DEAD));
 	}
@@ -209,7 +210,7 @@ uint32_t lw_sites_intern_ignored(uint32_t id, struct lw_stack *stack)
 {
 	const struct lw_site *site = lw_box_site(id);
 
-	stack->nr = site->nr_frames;
+	stack->nr = lw_box_nr_frames(site);
 	stack->is_truncated = lw_load(&site->flags) & LW_SITE_TRUNCATED;
 	memcpy(stack->pcs, lw_sites_pcs(id), stack->nr * sizeof(stack->pcs[0]));
 	return lw_sites_intern(stack, key_of(site) | LW_KEY_IGNORED);

@@ -10,6 +10,7 @@
 #include "preload/record/threads.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include "preload/base/hot.h"
 #include "preload/base/mem.h"
@@ -18,6 +19,7 @@
 #include "preload/record/hint.h"
 #include "preload/share/box.h"
 #include "preload/unwind/memo.h"
+#include "preload/unwind/trail.h"
 
 enum {
 	MAX_SAFE_KEY = 32, /* pthread_setspecific of larger keys allocates */
@@ -29,6 +31,7 @@ struct room {
 	struct room *next; /* in the list of spare ones */
 	struct lw_scratch scratch;
 	struct lw_hints hints;
+	struct lw_trail trail;
 	struct lw_memos memos;
 };
 
@@ -38,9 +41,27 @@ static uint32_t first_free_row LW_GUARDED_BY(lw_sites_lock) = 1;
 static pthread_key_t end_key;
 static bool has_end_key;
 
-static uint32_t *directory(uint32_t row)
+/*
+ * The directories that we go by: somebody else may write into those of the region, which are for readers and
+ * say the same. Without memory for them the region's serve.
+ */
+static uint32_t *directories;
+static size_t directory_slices;
+
+static uint32_t *directory_for_readers(uint32_t row)
 {
 	return (uint32_t *)(lw_box_row(row) + 1);
+}
+
+static uint32_t *directory(uint32_t row)
+{
+	return directories ? directories + row * directory_slices : directory_for_readers(row);
+}
+
+static void make_directories(void)
+{
+	directory_slices = lw_own.max_sites / LW_CHUNK_SITES;
+	directories = lw_mem_map(LW_MAX_ROWS * directory_slices * sizeof(*directories), "leakwatch rows");
 }
 
 static struct lw_count *chunk_at(uint32_t chunk)
@@ -50,7 +71,7 @@ static struct lw_count *chunk_at(uint32_t chunk)
 
 static uint32_t nr_slices(void)
 {
-	return (lw_load_acquire(&lw_box->nr_sites) + LW_CHUNK_SITES - 1) / LW_CHUNK_SITES;
+	return (lw_load_acquire(&lw_own.nr_sites) + LW_CHUNK_SITES - 1) / LW_CHUNK_SITES;
 }
 
 /* The link of a spare chunk, in two counters that cancel out. */
@@ -68,6 +89,8 @@ static uint32_t take_chunk(void)
 	chunk = spare_chunk;
 	if (chunk) {
 		spare_chunk = (uint32_t)chunk_at(chunk)->alloc_bytes;
+		if (spare_chunk >= lw_own.nr_chunks) /* not our number */
+			spare_chunk = 0;
 		link_chunk(chunk, 0);
 	} else {
 		chunk = lw_box_take_chunk();
@@ -107,6 +130,7 @@ static struct lw_count *shared_count(uint32_t site)
 			give_chunk(chunk);
 			chunk = none;
 		}
+		lw_store_release(directory_for_readers(0) + site / LW_CHUNK_SITES, chunk);
 	}
 	return chunk_at(chunk) + site % LW_CHUNK_SITES;
 }
@@ -121,8 +145,10 @@ LW_COLD struct lw_count *lw_threads_add_chunk(struct lw_thread *thread, uint32_t
 	} else {
 		chunk = take_chunk();
 		count = chunk ? chunk_at(chunk) + site % LW_CHUNK_SITES : NULL;
-		if (chunk)
+		if (chunk) {
 			lw_store_release(&thread->dir[site / LW_CHUNK_SITES], chunk);
+			lw_store_release(&directory_for_readers(thread->row)[site / LW_CHUNK_SITES], chunk);
+		}
 	}
 	if (!count)
 		lw_box_drop(LW_DROP_COUNTERS);
@@ -160,6 +186,7 @@ static void fold_row(uint32_t row)
 		if (!chunk)
 			continue;
 		lw_store_release(&dir[slice], 0);
+		lw_store_release(&directory_for_readers(row)[slice], 0);
 		for (uint32_t i = 0; i < LW_CHUNK_SITES; i++)
 			add_to_shared(slice * LW_CHUNK_SITES + i, chunk_at(chunk) + i);
 		give_chunk(chunk);
@@ -184,8 +211,8 @@ static uint32_t take_row(void)
 	if (row < LW_MAX_ROWS) {
 		lw_box_row(row)->tid = (uint32_t)lw_sys_gettid();
 		lw_store(&lw_box_row(row)->state, LW_ROW_USED);
-		if (row >= lw_box->nr_rows)
-			lw_store_release(&lw_box->nr_rows, row + 1);
+		if (row >= lw_own.nr_rows)
+			LW_BOX_PUBLISH(nr_rows, row + 1);
 	}
 	if (row > 1)
 		__atomic_fetch_or(&lw_box->flags, LW_REGION_PEAK_SAMPLED, __ATOMIC_RELAXED);
@@ -214,6 +241,7 @@ static void use_room(struct lw_thread *thread, struct room *room)
 {
 	thread->scratch = &room->scratch;
 	thread->memos = &room->memos;
+	thread->trail = &room->trail;
 	thread->hints = &room->hints;
 	thread->sites = room->hints.pending;
 	thread->next_site = thread->sites;
@@ -230,6 +258,7 @@ static void give_room(struct lw_thread *thread)
 	spare_rooms = room_of(thread);
 	lw_lock_release(&lw_sites_lock);
 	thread->memos = NULL;
+	thread->trail = NULL;
 	thread->scratch = NULL;
 	thread->hints = NULL;
 	thread->sites = thread->next_site = thread->last_site = NULL;
@@ -280,6 +309,7 @@ void lw_threads_give_back(struct lw_thread *thread)
 
 void lw_threads_init(void)
 {
+	make_directories();
 	if (pthread_key_create(&end_key, end_thread))
 		return;
 	has_end_key = end_key < MAX_SAFE_KEY;
@@ -309,6 +339,9 @@ void lw_threads_fork_child(struct lw_thread *thread)
 	first_free_row = 1;
 	spare_chunk = 0;
 	lw_lock_release(&lw_sites_lock);
+	if (directories) /* empty, as the region's are */
+		(void)lw_syscall(SYS_madvise, directories, LW_MAX_ROWS * directory_slices * sizeof(*directories),
+				MADV_DONTNEED);
 	thread->live_bytes = thread->live_max = 0;
 	if (thread->scratch)
 		use_row(thread, has_end_key ? take_row() : 0);

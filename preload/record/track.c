@@ -108,7 +108,8 @@ static LW_COLD bool enter_slowly(struct lw_thread *thread)
 		bool is_known = lw_gate_is_open(thread->gate);
 
 		thread->gate = LW_GATE_BUSY;
-		is_in = is_known || lw_threads_attach(thread);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		is_in = (lw_load(&lw_hot.active) || start_child(thread)) && (is_known || lw_threads_attach(thread));
 	}
 	errno = saved_errno;
 	return is_in;
@@ -116,10 +117,8 @@ static LW_COLD bool enter_slowly(struct lw_thread *thread)
 
 LW_INLINE bool enter(struct lw_thread *thread)
 {
-	if (LW_UNLIKELY(thread->gate != LW_GATE_OPEN || !lw_load(&lw_hot.active)))
+	if (LW_UNLIKELY(thread->gate != LW_GATE_OPEN || !lw_close_gate(thread, LW_GATE_OPEN)))
 		return enter_slowly(thread);
-	thread->gate = LW_GATE_BUSY;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	return true;
 }
 

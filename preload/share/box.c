@@ -26,7 +26,10 @@
 
 struct lw_lock lw_sites_lock = LW_LOCK_INIT;
 struct lw_region_header *lw_box;
+struct lw_box_own lw_own;
 
+enum { LEAST_READ_UNITS = 1024 }; /* 8 KiB: stacks and paths are shorter */
+_Static_assert(LEAST_READ_UNITS * 8 > LW_MAX_FRAMES * 10, "a stack");
 enum { LEAST_SITES = 1024, MAX_ATTACH_TRIES = 2 };
 
 static const struct lw_options *options;
@@ -143,14 +146,52 @@ static void fill(struct lw_region_header *region, const struct lw_region_header 
 	(void)lw_syscall(SYS_madvise, region, mine->total_bytes, MADV_DONTDUMP);
 }
 
+/* header: one that nobody else can write to. */
+static void know_places(struct lw_region_header *region, const struct lw_region_header *header)
+{
+	char *base = (char *)region;
+
+	lw_own.sites = (void *)(base + header->sites.off);
+	lw_own.modules = (void *)(base + header->modules.off);
+	lw_own.events = (void *)(base + header->events.off);
+	lw_own.hints = (void *)(base + header->hints.off);
+	lw_own.marks = (void *)(base + header->marks.off);
+	lw_own.held = (void *)(base + header->held.off);
+	lw_own.scans = (void *)(base + header->scans.off);
+	lw_own.rows = base + header->rows.off;
+	lw_own.history = base + header->history.off;
+	lw_own.pool = base + header->pool.off;
+	lw_own.row_stride = header->rows.stride;
+	lw_own.max_sites = header->sites.max;
+	lw_own.max_modules = header->modules.max;
+	lw_own.max_events = header->events.max;
+	lw_own.max_hints = header->hints.max;
+	lw_own.max_marks = header->marks.max;
+	lw_own.max_chunks = header->chunks.max;
+	lw_own.max_pool = header->pool.max - LEAST_READ_UNITS;
+	lw_own.total_bytes = header->total_bytes;
+}
+
+static void know_self(const struct lw_region_header *mine, int32_t shmid)
+{
+	lw_own.started_mono_ns = mine->started_mono_ns;
+	lw_own.pid = mine->pid;
+	lw_own.uid = mine->uid;
+	lw_own.shmid = shmid;
+	lw_own.msqid = -1;
+}
+
 static void start_counting(struct lw_region_header *region)
 {
-	region->nr_sites = 1; /* id 0: unknown */
-	region->nr_rows = 1;  /* row 0: shared */
-	region->nr_chunks = 1;
-	region->pool_used = 1; /* offset 0 means none */
-	region->nr_hints = 1;
 	lw_box = region;
+	LW_BOX_PUBLISH(nr_sites, 1);  /* id 0: unknown */
+	LW_BOX_PUBLISH(nr_rows, 1);   /* row 0: shared */
+	LW_BOX_PUBLISH(nr_chunks, 1);
+	LW_BOX_PUBLISH(pool_used, 1); /* offset 0 means none */
+	LW_BOX_PUBLISH(nr_hints, 1);
+	LW_BOX_PUBLISH(nr_modules, 0);
+	LW_BOX_PUBLISH(nr_events, 0);
+	LW_BOX_PUBLISH(nr_marks, 0);
 	lw_box_row(0)->state = LW_ROW_USED;
 }
 
@@ -176,44 +217,63 @@ bool lw_box_create(const struct lw_options *settings, int *refusal)
 		return false;
 	fill(region, &mine, shmid);
 	lw_process_name(region);
+	know_places(region, &mine);
+	know_self(&mine, shmid);
+	lw_own.exe_bytes = region->exe_bytes;
+	lw_own.cmdline_bytes = region->cmdline_bytes;
 	start_counting(region);
 	return true;
 }
 
-static void copy_area(struct lw_region_header *to, const struct lw_region_header *from,
-		const struct lw_area *area, uint32_t nr)
+static void copy_entries(struct lw_region_header *to, const void *from, size_t nr_bytes)
 {
-	memcpy((char *)to + area->off, (const char *)from + area->off, (size_t)nr * area->stride);
+	memcpy((char *)to + ((const char *)from - (const char *)lw_box), from, nr_bytes);
 }
 
 /*
- * What the child keeps of its parent's region: sites, modules, hints and the pool they point into.
- * The parent may be adding to them: counts are read first, the pool's last, so that all that the
- * copied records point to is in the copy.
+ * What the child keeps of its parent's region: sites, modules, hints and the pool they point into, as many as
+ * there were at the fork; the parent may have added others since.
  */
-static void copy_records(struct lw_region_header *to, const struct lw_region_header *from)
+static void copy_records(struct lw_region_header *to)
 {
-	to->nr_sites = lw_load_acquire(&from->nr_sites);
-	to->nr_modules = lw_load_acquire(&from->nr_modules);
-	to->nr_hints = lw_load_acquire(&from->nr_hints);
-	copy_area(to, from, &from->modules, to->nr_modules);
-	copy_area(to, from, &from->sites, to->nr_sites);
-	copy_area(to, from, &from->hints, to->nr_hints);
-	to->pool_used = lw_load_acquire(&from->pool_used);
-	copy_area(to, from, &from->pool, to->pool_used);
+	copy_entries(to, lw_own.modules, lw_own.nr_modules * sizeof(*lw_own.modules));
+	copy_entries(to, lw_own.sites, lw_own.nr_sites * sizeof(*lw_own.sites));
+	copy_entries(to, lw_own.hints, lw_own.nr_hints * sizeof(*lw_own.hints));
+	copy_entries(to, lw_own.pool, (size_t)lw_own.pool_used * 8);
+}
+
+/* From the parent: servers write their titles over the arguments on the stack. */
+static void copy_texts(struct lw_region_header *to, const struct lw_region_header *from)
+{
+	memcpy(to->exe, from->exe, to->exe_bytes = lw_own.exe_bytes);
+	memcpy(to->cmdline, from->cmdline, to->cmdline_bytes = lw_own.cmdline_bytes);
+	memcpy(to->options, from->options, to->options_bytes = lw_own.options_bytes);
+	memcpy(to->suppressions, from->suppressions, to->suppressions_bytes = lw_own.suppressions_bytes);
+}
+
+/* What counts starts from nothing in the child, but for the records it has kept. */
+static void count_on(struct lw_region_header *region)
+{
+	struct lw_box_own parents = lw_own;
+
+	start_counting(region);
+	LW_BOX_PUBLISH(nr_sites, parents.nr_sites);
+	LW_BOX_PUBLISH(nr_modules, parents.nr_modules);
+	LW_BOX_PUBLISH(nr_hints, parents.nr_hints);
+	LW_BOX_PUBLISH(pool_used, parents.pool_used);
 }
 
 bool lw_box_renew(void)
 {
 	static struct lw_region_header mine;
 	struct lw_region_header *parent = lw_box, *region;
-	uint64_t bytes = parent->total_bytes;
+	uint64_t bytes = lw_own.total_bytes;
 	int shmid, refusal;
 
-	/* geometry and settings stay; what counts starts from nothing */
-	memcpy(&mine, parent, offsetof(struct lw_region_header, state));
-	memset((char *)&mine + offsetof(struct lw_region_header, state), 0,
-			offsetof(struct lw_region_header, exe) - offsetof(struct lw_region_header, state));
+	memset(&mine, 0, offsetof(struct lw_region_header, exe));
+	(void)lw_region_layout(&mine, lw_own.max_sites);
+	mine.depth = parent->depth;
+	mine.granule_bytes = parent->granule_bytes;
 	lw_process_describe(&mine);
 	mine.flags |= (parent->flags & LW_REGION_WATCHED) | lw_process_under(parent->flags);
 	region = map_region(&mine, bytes, &shmid, &refusal);
@@ -222,13 +282,9 @@ bool lw_box_renew(void)
 		return false;
 	}
 	fill(region, &mine, shmid);
-	/* from the parent: servers write their titles over the arguments on the stack */
-	memcpy(region->exe, parent->exe, parent->exe_bytes);
-	memcpy(region->cmdline, parent->cmdline, parent->cmdline_bytes);
-	memcpy(region->options, parent->options, parent->options_bytes);
-	memcpy(region->suppressions, parent->suppressions, parent->suppressions_bytes);
-	start_counting(region);
-	copy_records(region, parent);
+	copy_texts(region, parent);
+	copy_records(region);
+	lw_box = region;
 	/* move it over the parent's, so that every pointer into the region goes on to hold */
 	if (shmid >= 0) {
 		lw_box = map_segment(shmid, parent);
@@ -240,14 +296,18 @@ bool lw_box_renew(void)
 
 		lw_box = lw_sys_failed(at) ? NULL : (struct lw_region_header *)at;
 	}
-	return lw_box != NULL;
+	if (!lw_box)
+		return false;
+	know_self(&mine, shmid);
+	count_on(lw_box);
+	return true;
 }
 
 void lw_box_set_reaper(bool is_one)
 {
 	if (lw_box && is_one)
 		(void)__atomic_fetch_or(&lw_box->flags, (uint32_t)LW_REGION_REAPER, __ATOMIC_RELAXED);
-	else if (lw_box && lw_box->pid != 1)
+	else if (lw_box && lw_own.pid != 1)
 		(void)__atomic_fetch_and(&lw_box->flags, ~(uint32_t)LW_REGION_REAPER, __ATOMIC_RELAXED);
 }
 
@@ -255,11 +315,11 @@ bool lw_box_is_shared(void)
 {
 	struct shmid_ds segment;
 
-	if (!lw_box || lw_box->shmid < 0 || lw_syscall(SYS_shmctl, lw_box->shmid, IPC_STAT, &segment) < 0 ||
-			segment.shm_cpid != lw_box->pid || segment.shm_segsz < lw_box->total_bytes)
+	if (!lw_box || lw_own.shmid < 0 || lw_syscall(SYS_shmctl, lw_own.shmid, IPC_STAT, &segment) < 0 ||
+			segment.shm_cpid != lw_own.pid || segment.shm_segsz < lw_own.total_bytes)
 		return false;
 	for (unsigned attempt = 0; attempt < LW_REGION_KEYS; attempt++) {
-		if (segment.shm_perm.__key == lw_region_key(lw_box->pid, attempt))
+		if (segment.shm_perm.__key == lw_region_key(lw_own.pid, attempt))
 			return true;
 	}
 	return segment.shm_perm.mode & SHM_DEST; /* marked for removal: it has no key any more */
@@ -268,39 +328,46 @@ bool lw_box_is_shared(void)
 void lw_box_remove(void)
 {
 	/* in another IPC namespace than at the start the number may be a segment of the program's */
-	if (lw_sandboxed() || !lw_box_is_shared() || lw_box->pid != lw_sys_getpid())
+	if (lw_sandboxed() || !lw_box_is_shared() || lw_own.pid != lw_sys_getpid())
 		return;
-	lw_queue_remove(lw_box->msqid);
-	(void)lw_syscall(SYS_shmctl, lw_box->shmid, IPC_RMID, 0);
+	lw_queue_remove(lw_own.msqid);
+	(void)lw_syscall(SYS_shmctl, lw_own.shmid, IPC_RMID, 0);
+}
+
+void lw_box_set_queue(int32_t msqid)
+{
+	lw_store(&lw_own.msqid, msqid);
+	lw_store(&lw_box->msqid, msqid);
 }
 
 int32_t lw_box_add_queue(void)
 {
-	int32_t msqid = lw_box->shmid < 0 ? -1 : lw_queue_create(lw_box->pid);
+	int32_t msqid = lw_own.shmid < 0 ? -1 : lw_queue_create(lw_own.pid);
 
-	lw_store(&lw_box->msqid, msqid < 0 ? -1 : msqid);
-	return lw_box->shmid < 0 || msqid >= 0 ? 0 : msqid;
+	lw_box_set_queue(msqid < 0 ? -1 : msqid);
+	return lw_own.shmid < 0 || msqid >= 0 ? 0 : msqid;
 }
 
 uint32_t lw_box_take_locked(size_t nr_bytes)
 {
-	uint32_t units = (uint32_t)((nr_bytes + 7) / 8), at = lw_box->pool_used;
+	uint32_t units = (uint32_t)((nr_bytes + 7) / 8), at = lw_own.pool_used;
 
-	if (units > lw_box->pool.max || at > lw_box->pool.max - units)
+	if (units > lw_own.max_pool || at > lw_own.max_pool - units)
 		return 0;
-	lw_store(&lw_box->pool_used, at + units);
+	LW_BOX_PUBLISH(pool_used, at + units);
 	return at;
 }
 
 uint32_t lw_box_take_chunk(void)
 {
-	uint32_t index = lw_load(&lw_box->nr_chunks);
+	uint32_t index = lw_load(&lw_own.nr_chunks);
 
 	do {
-		if (index >= lw_box->chunks.max)
+		if (index >= lw_own.max_chunks)
 			return 0;
-	} while (!__atomic_compare_exchange_n(&lw_box->nr_chunks, &index, index + 1, false,
+	} while (!__atomic_compare_exchange_n(&lw_own.nr_chunks, &index, index + 1, false,
 			__ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	lw_add(&lw_box->nr_chunks, 1);
 	return index;
 }
 
@@ -312,18 +379,18 @@ uint32_t lw_box_now_ms(void)
 /* Pages of the tiles, if each has a site that ever held something. */
 static uint64_t history_bytes(void)
 {
-	uint64_t nr_tiles = (lw_box->nr_sites + LW_CHUNK_SITES - 1) / LW_CHUNK_SITES, nr_kept = 0;
+	uint64_t nr_tiles = (lw_own.nr_sites + LW_CHUNK_SITES - 1) / LW_CHUNK_SITES, nr_kept = 0;
 
 	for (uint32_t slot = 0; slot < LW_HISTORY_SAMPLES; slot++)
 		nr_kept += lw_load(&lw_box->samples[slot].is_kept);
 	return nr_tiles * LW_ALIGN_UP(nr_kept * LW_HISTORY_TILE_BYTES / LW_HISTORY_SAMPLES, 4096u) +
-	       (lw_box->exit_began_ms ? (uint64_t)lw_box->nr_sites * lw_box->held.stride : 0);
+	       (lw_box->exit_began_ms ? (uint64_t)lw_own.nr_sites * sizeof(struct lw_held) : 0);
 }
 
 uint64_t lw_box_used_bytes(void)
 {
-	return sizeof(*lw_box) + history_bytes() + (uint64_t)lw_box->nr_modules * lw_box->modules.stride +
-	       (uint64_t)lw_box->nr_sites * lw_box->sites.stride +
-	       (uint64_t)lw_box->nr_chunks * lw_box->chunks.stride +
-	       (uint64_t)lw_box->nr_rows * lw_box->rows.stride + (uint64_t)lw_box->pool_used * 8;
+	return sizeof(*lw_box) + history_bytes() + (uint64_t)lw_own.nr_modules * sizeof(struct lw_module) +
+	       (uint64_t)lw_own.nr_sites * sizeof(struct lw_site) +
+	       (uint64_t)lw_own.nr_chunks * LW_CHUNK_SITES * sizeof(struct lw_count) +
+	       (uint64_t)lw_own.nr_rows * lw_own.row_stride + (uint64_t)lw_own.pool_used * 8;
 }

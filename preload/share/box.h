@@ -18,45 +18,91 @@
 extern struct lw_lock lw_sites_lock;
 extern struct lw_region_header *lw_box;
 
-/* The region's arrays, as pointers; valid while lw_box is. */
+/*
+ * What this process itself goes by. The region says the same to others; but whoever may read it may also
+ * write into it, so where things lie, how many there are and who we are is never read from there. The
+ * numbers are written under lw_sites_lock, but for nr_chunks, and read without. A thread's counters are found
+ * through directories of our own, too (threads.c); those in the region are for readers.
+ */
+struct lw_box_own {
+	/* the arrays, and how many entries they have room for */
+	struct lw_site *sites;
+	struct lw_module *modules;
+	struct lw_event *events;
+	struct lw_hint *hints;
+	struct lw_mark *marks;
+	struct lw_held *held;
+	struct lw_scan_site *scans;
+	char *rows, *history, *pool;
+	size_t row_stride;
+	uint32_t max_sites, max_modules, max_events, max_hints, max_marks, max_chunks;
+	uint32_t max_pool; /* units of 8 bytes; so few that a stack that starts at the last ends in the region */
+	/* as in struct lw_region_header */
+	uint64_t total_bytes, started_mono_ns;
+	uint32_t nr_modules, nr_sites, nr_hints, nr_events, nr_rows, nr_chunks, pool_used, nr_marks;
+	uint32_t exe_bytes, cmdline_bytes, options_bytes, suppressions_bytes;
+	int32_t pid, shmid, msqid;
+	uint32_t uid;
+};
+
+extern struct lw_box_own lw_own;
+
+/* A number in both places, after the record that it counts. */
+#define LW_BOX_PUBLISH(number, value) \
+	do { \
+		uint32_t published = (value); \
+		lw_store_release(&lw_own.number, published); \
+		lw_store_release(&lw_box->number, published); \
+	} while (0)
+
+/* The region's arrays, as pointers; valid while lw_box is. The ids are ours: < lw_own.nr_... */
 LW_INLINE struct lw_site *lw_box_site(uint32_t id)
 {
-	return (struct lw_site *)((char *)lw_box + lw_box->sites.off) + id;
+	return lw_own.sites + id;
 }
 
 LW_INLINE struct lw_module *lw_box_module(uint32_t id)
 {
-	return (struct lw_module *)((char *)lw_box + lw_box->modules.off) + id;
+	return lw_own.modules + id;
 }
 
 LW_INLINE struct lw_event *lw_box_event(uint32_t id)
 {
-	return (struct lw_event *)((char *)lw_box + lw_box->events.off) + id;
+	return lw_own.events + id;
 }
 
 LW_INLINE struct lw_row *lw_box_row(uint32_t index)
 {
-	return (struct lw_row *)((char *)lw_box + lw_box->rows.off + (size_t)index * lw_box->rows.stride);
+	return (struct lw_row *)(void *)(lw_own.rows + index * lw_own.row_stride);
 }
 
 LW_INLINE struct lw_mark *lw_box_mark(uint32_t id)
 {
-	return (struct lw_mark *)((char *)lw_box + lw_box->marks.off) + id;
+	return lw_own.marks + id;
 }
 
 LW_INLINE struct lw_hint *lw_box_hint(uint32_t id)
 {
-	return (struct lw_hint *)((char *)lw_box + lw_box->hints.off) + id;
+	return lw_own.hints + id;
 }
 
 LW_INLINE struct lw_scan_site *lw_box_scan(uint32_t site)
 {
-	return (struct lw_scan_site *)((char *)lw_box + lw_box->scans.off) + site;
+	return lw_own.scans + site;
 }
 
+/* `units` stands in the region, in the record that points to it: one that somebody else wrote there leads to its start. */
 LW_INLINE void *lw_box_pool(uint32_t units)
 {
-	return (char *)lw_box + lw_box->pool.off + (size_t)units * 8;
+	return lw_own.pool + (size_t)(units < lw_own.max_pool ? units : 0) * 8;
+}
+
+/* Frames of a site, not more than one can have. */
+LW_INLINE uint32_t lw_box_nr_frames(const struct lw_site *site)
+{
+	uint32_t nr = lw_load(&site->nr_frames);
+
+	return nr <= LW_MAX_FRAMES ? nr : 0;
 }
 
 /*
@@ -70,6 +116,9 @@ bool lw_box_renew(void);
 
 /* The queue of this process, named in the region; 0, or -errno if none can be had. A private region needs none. */
 int32_t lw_box_add_queue(void);
+
+/* Notes which queue it is; -1 none. */
+void lw_box_set_queue(int32_t msqid);
 
 /* Takes region and queue out of the system: nobody can attach any more. This process keeps the region. */
 void lw_box_remove(void);

@@ -4,12 +4,11 @@
 
 #include <string.h>
 
+/* Slots rise in a stack that can be repeated. */
 static uint16_t highest_slot(const struct lw_stack *stack)
 {
-	uint16_t highest = 0;
+	uint16_t highest = stack->nr > 1 ? stack->slots[stack->nr - 1] : 0;
 
-	for (uint32_t i = 1; i < stack->nr; i++)
-		highest = stack->slots[i] > highest ? stack->slots[i] : highest;
 	for (uint32_t i = 0; i < stack->nr_links; i++) {
 		if (stack->links[i].slot != LW_LINK_REGISTER && stack->links[i].slot > highest)
 			highest = stack->links[i].slot;

@@ -81,8 +81,8 @@ static size_t find_path(const struct link_map *map, char *out, size_t out_bytes)
 	long cwd = 0;
 
 	if (!bytes) { /* the program itself */
-		memcpy(out, lw_box->exe, lw_box->exe_bytes);
-		return lw_box->exe_bytes;
+		memcpy(out, lw_box->exe, lw_own.exe_bytes);
+		return lw_own.exe_bytes;
 	}
 	if (name[0] != '/' && memchr(name, '/', bytes)) {
 		cwd = lw_syscall(SYS_getcwd, out, out_bytes / 2);
@@ -112,7 +112,7 @@ static uint16_t add_locked(const struct lw_module *found, const char *path, size
 	uint32_t id;
 	uint32_t path_off;
 
-	for (id = 0; id < lw_box->nr_modules; id++) {
+	for (id = 0; id < lw_own.nr_modules; id++) {
 		struct lw_module *module = lw_box_module(id);
 
 		if (!is_same_file(module, found) || !has_path(module, path, path_bytes))
@@ -123,7 +123,7 @@ static uint16_t add_locked(const struct lw_module *found, const char *path, size
 		}
 		return (uint16_t)id;
 	}
-	path_off = id < lw_box->modules.max ? lw_box_take_locked(path_bytes + 1) : 0;
+	path_off = id < lw_own.max_modules ? lw_box_take_locked(path_bytes + 1) : 0;
 	if (!path_off) {
 		lw_box_drop(LW_DROP_MODULES);
 		return LW_NO_MODULE;
@@ -132,7 +132,7 @@ static uint16_t add_locked(const struct lw_module *found, const char *path, size
 	*lw_box_module(id) = *found;
 	lw_box_module(id)->path_off = path_off;
 	lw_box_module(id)->path_bytes = (uint16_t)path_bytes;
-	lw_store_release(&lw_box->nr_modules, id + 1);
+	LW_BOX_PUBLISH(nr_modules, id + 1);
 	return (uint16_t)id;
 }
 
@@ -163,7 +163,7 @@ static uint16_t find(uintptr_t pc)
 		return LW_NO_MODULE;
 	slot = &cache[cache_slot(object.dlfo_link_map)];
 	id = lw_load(slot);
-	if (id && id <= lw_load_acquire(&lw_box->nr_modules) && is_module(id - 1u, &object))
+	if (id && id <= lw_load_acquire(&lw_own.nr_modules) && is_module(id - 1u, &object))
 		return (uint16_t)(id - 1);
 	id = add(&object);
 	if (id != LW_NO_MODULE)
@@ -208,7 +208,7 @@ void lw_modules_unload_end(void (*on_change)(void))
 {
 	bool has_changed = false;
 
-	for (uint32_t id = 0; lw_box && id < lw_load_acquire(&lw_box->nr_modules); id++) {
+	for (uint32_t id = 0; lw_box && id < lw_load_acquire(&lw_own.nr_modules); id++) {
 		struct lw_module *module = lw_box_module(id);
 
 		if (!lw_load(&module->is_unloaded) && !is_still_there(module)) {

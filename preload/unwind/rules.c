@@ -5,7 +5,7 @@
 #include "preload/base/hot.h"
 #include "preload/base/mem.h"
 
-enum { GROWTH_BITS = 4 };
+enum { GROWTH_BITS = 2 };
 
 /* A pc has 47 bits: those that do not choose the set and the rule fill an entry. */
 _Static_assert(47 - LW_RULE_FIRST_BITS + LW_RULE_BITS <= 64, "tag and rule are one word");

@@ -4,8 +4,10 @@
 
 #include <string.h>
 
+#include "preload/base/hot.h"
 #include "preload/unwind/rules.h"
 #include "preload/unwind/stack.h"
+#include "preload/unwind/trail.h"
 
 /* The frame pointer during a walk: its value is read only when an outer frame's rule needs it. */
 struct fp {
@@ -69,7 +71,8 @@ static LW_COLD bool step_signal(struct walk *walk)
 	uint64_t pc, sp, fp;
 
 	walk->stack->is_repeatable = false;
-	if (!read_word(walk, at.pc, &pc) || !read_word(walk, at.sp, &sp) || !read_word(walk, at.fp, &fp))
+	if (!read_word(walk, at.pc, &pc) || !read_word(walk, at.sp, &sp) || !read_word(walk, at.fp, &fp) ||
+			sp & 7)
 		return false;
 	if ((sp < walk->thread->stack_lo || sp > walk->thread->stack_hi) &&
 			!lw_stack_switch(walk->thread, sp)) /* back from a sigaltstack */
@@ -168,10 +171,129 @@ static LW_COLD void walk_slowly(struct walk *walk, const struct lw_frame *frame,
 	}
 }
 
+/* A walk in registers: what changes from frame to frame. */
+struct stride {
+	uintptr_t sp, pc;
+	struct fp fp;
+	uint32_t nr;
+};
+
+/*
+ * As long as the frames are the last walk's: the rule is at hand, and needs the stack pointer alone.
+ * Leaves at the first other frame, and before the last one that is wanted.
+ */
+LW_INLINE struct stride follow_trail(struct stride at, struct lw_trail_walk *trail, uintptr_t base,
+		uintptr_t end, uint32_t max_frames, struct lw_stack *stack)
+{
+	struct lw_trail_step *old = trail->at;
+	uintptr_t sp = at.sp, pc = at.pc, saved_fp = 0;
+	uint32_t nr = at.nr;
+
+	while (old->pc == pc && pc && nr + 1 < max_frames) {
+		uint32_t rule = old->rule;
+		uintptr_t cfa = sp + (uintptr_t)lw_rule_cfa(rule) * 8;
+
+		if (LW_UNLIKELY(cfa > end))
+			break;
+		old->sp = (uint32_t)sp;
+		old++;
+		stack->pcs[nr] = pc;
+		saved_fp = lw_rule_fp(rule) ? cfa - 8 * (uintptr_t)lw_rule_fp(rule) : saved_fp;
+		stack->slots[++nr] = (uint16_t)((cfa - 8 - base) / 8);
+		sp = cfa;
+		pc = *(const uintptr_t *)(cfa - 8);
+	}
+	trail->at = trail->from = old;
+	return (struct stride){ sp, pc, saved_fp ? (struct fp){ 0, saved_fp } : at.fp, nr };
+}
+
+/* One frame by its rule, the stack pointer alone being needed as nearly always. False: not so. */
+LW_INLINE bool stride(struct stride *at, uint32_t rule, uintptr_t base, uintptr_t end, struct lw_stack *stack)
+{
+	uintptr_t cfa = at->sp + (uintptr_t)lw_rule_cfa(rule) * 8;
+
+	if (LW_UNLIKELY(!lw_trail_can_follow(rule) || at->sp & 7 || cfa > end))
+		return false;
+	if (lw_rule_fp(rule))
+		at->fp = (struct fp){ 0, cfa - 8 * (uintptr_t)lw_rule_fp(rule) };
+	stack->slots[at->nr] = (uint16_t)((cfa - 8 - base) / 8);
+	at->sp = cfa;
+	at->pc = *(const uintptr_t *)(cfa - 8);
+	return true;
+}
+
+static LW_NOINLINE bool stride_slowly(struct stride *at, uint32_t rule, struct lw_thread *thread,
+		uintptr_t base, struct lw_stack *stack, bool *is_exact)
+{
+	struct walk walk = { thread, stack, base, at->sp, at->pc, at->fp, *is_exact };
+
+	stack->nr = at->nr;
+	if (!step(&walk, rule))
+		return false;
+	at->sp = walk.sp;
+	at->pc = walk.pc;
+	at->fp = walk.fp;
+	*is_exact = walk.is_exact;
+	return true;
+}
+
+/*
+ * The walk proper. A return address of 0 ends it, as if it had not been read. False: a rule says
+ * LW_RULE_SLOW.
+ */
+static bool walk_quickly(struct lw_thread *thread, const struct lw_frame *frame, uint32_t max_frames,
+		struct lw_stack *stack, uint32_t generation, bool is_sure)
+{
+	struct lw_trail_walk trail = lw_trail_begin(thread->trail, generation);
+	struct stride at = { .sp = frame->sp, .pc = frame->pc, .fp = { frame->fp, 0 } };
+	uintptr_t base = frame->sp, end = thread->stack_hi;
+	bool is_exact = false;
+	uint32_t rule;
+
+	for (;;) {
+		lw_trail_seek(&trail, at.sp);
+		if (LW_LIKELY(trail.at->pc == at.pc && !is_exact && !(at.sp & 7))) {
+			if (trail.nr_fresh || trail.at != trail.from)
+				lw_trail_splice(thread->trail, &trail);
+			at = follow_trail(at, &trail, base, end, max_frames, stack);
+		}
+		if (LW_UNLIKELY(!at.pc)) {
+			stack->is_repeatable = false; /* ended by what memory held, not by a rule */
+			break;
+		}
+		rule = LW_UNLIKELY(is_exact) ? lw_cfi_pack(at.pc, true) : lw_rules_find(at.pc);
+		if (LW_UNLIKELY(lw_rule_type(rule) == LW_RULE_SLOW)) {
+			lw_trail_end(thread->trail, &trail, at.sp, false);
+			return false;
+		}
+		stack->pcs[at.nr] = at.pc + is_exact;
+		thread->trail->fresh[trail.nr_fresh++] = (struct lw_trail_step){
+			!is_exact && lw_trail_can_follow(rule) ? at.pc : 0, (uint32_t)at.sp, rule
+		};
+		if (++at.nr == max_frames) {
+			/* the next rule tells whether anything was cut off, without reading memory */
+			stack->is_truncated = lw_rule_type(rule) != LW_RULE_END;
+			break;
+		}
+		if (LW_LIKELY(!is_exact && stride(&at, rule, base, end, stack)))
+			continue;
+		if (!stride_slowly(&at, rule, thread, base, stack, &is_exact))
+			break;
+		end = thread->stack_hi; /* it may have been found to reach further */
+	}
+	stack->nr = at.nr;
+	if (LW_UNLIKELY((at.sp - base) / 8 > UINT16_MAX))
+		stack->is_repeatable = false;
+	lw_trail_end(thread->trail, &trail, at.sp, is_sure && !lw_load(&lw_hot.unloading));
+	return true;
+}
+
 void lw_unwind_walk(struct lw_thread *thread, const struct lw_frame *frame, uint32_t max_frames,
 		struct lw_stack *stack)
 {
-	struct walk walk = { thread, stack, frame->sp, frame->sp, frame->pc, { frame->fp, 0 }, false };
+	/* while code is being unmapped a rule may be true now and false in a moment: not kept */
+	bool is_sure = !lw_load_acquire(&lw_hot.unloading);
+	uint32_t generation = lw_load_acquire(&lw_hot.generation);
 
 	stack->nr = 0;
 	stack->nr_links = 0;
@@ -180,21 +302,9 @@ void lw_unwind_walk(struct lw_thread *thread, const struct lw_frame *frame, uint
 	stack->is_slow = false;
 	if (LW_UNLIKELY(frame->sp < thread->stack_lo || frame->sp >= thread->stack_hi))
 		lw_stack_enter(thread, frame->sp);
-	for (;;) {
-		uint32_t rule = LW_UNLIKELY(walk.is_exact) ? lw_cfi_pack(walk.pc, true)
-							   : lw_rules_find(walk.pc);
+	if (!walk_quickly(thread, frame, max_frames, stack, generation, is_sure)) {
+		struct walk walk = { thread, stack, frame->sp, frame->sp, frame->pc, { frame->fp, 0 }, false };
 
-		if (LW_UNLIKELY(lw_rule_type(rule) == LW_RULE_SLOW)) {
-			walk_slowly(&walk, frame, max_frames);
-			return;
-		}
-		stack->pcs[stack->nr++] = walk.pc + walk.is_exact;
-		if (stack->nr == max_frames) {
-			/* the next rule tells whether anything was cut off, without reading memory */
-			stack->is_truncated = lw_rule_type(rule) != LW_RULE_END;
-			return;
-		}
-		if (!step(&walk, rule))
-			return;
+		walk_slowly(&walk, frame, max_frames);
 	}
 }

@@ -350,6 +350,7 @@ bool decode_record(void *context, const struct lw_wire_head *record)
 			LW_WIRE_VERSION);
 		return false;
 	}
+	decode->model->is_in_tick = record->type != LW_WIRE_TICK && record->type != LW_WIRE_BYE;
 	if (record->type >= LW_WIRE_NR_TYPES || !takers[record->type])
 		decode->model->nr_unknown++;
 	else if (!takers[record->type](decode->model, record, record->bytes))
@@ -361,8 +362,10 @@ const char *decode_missing(const struct model *model)
 {
 	if (!model->has_hello)
 		return "no record says which process this is";
+	if (model->is_cut)
+		return "its end was cut off";
 	if (!model->has_bye)
-		return "the records end too early";
+		return model->nr_ticks && !model->is_in_tick ? NULL : "the records end too early";
 	if (model->bye.nr_modules > model->nr_modules_seen ||
 		model->bye.nr_sites > model->nr_sites_seen ||
 		model->bye.nr_events > model->nr_events_seen)

@@ -83,6 +83,8 @@ struct model_mark {
 
 struct model {
 	bool has_hello, has_totals, has_bye, has_scan;
+	bool is_in_tick; /* records have come since the last tick or BYE */
+	bool is_cut;	 /* the last record was not whole */
 	struct lw_wire_hello hello;
 	struct lw_wire_totals totals;
 	struct lw_wire_bye bye;

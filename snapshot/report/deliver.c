@@ -75,22 +75,47 @@ static bool expand(const struct model *model, const char *template_text, char ou
 	return true;
 }
 
-/* False: it could not be written, and *complaints says so. */
+static bool is_same_file(const char *path, const char *other)
+{
+	struct stat a, b;
+
+	return !strcmp(path, other) ||
+	       (!stat(path, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
+/* Two reports in one file would be neither: the text goes beside the JSON, which programs look for. */
+static bool avoid(char path[PATH_BYTES], const char *taken, FILE *complaints)
+{
+	static const char ending[] = ".txt";
+	size_t nr = strlen(path);
+
+	if (!*taken || !is_same_file(path, taken))
+		return true;
+	if (nr + sizeof(ending) > PATH_BYTES)
+		return false;
+	memcpy(path + nr, ending, sizeof(ending));
+	fprintf(complaints, "leakwatch: json and log_path are the same file: the text is in %s\n", path);
+	return true;
+}
+
+/* False: it could not be written, and *complaints says so. taken: see avoid(); written: room for the name, or NULL. */
 static bool write_file(const struct model *model, const char *template_text, enum output_way way,
-	const char *text, size_t nr_bytes, FILE *complaints)
+	const char *text, size_t nr_bytes, FILE *complaints, const char *taken, char *written)
 {
 	char path[PATH_BYTES];
 	int err = -ENAMETOOLONG;
 
-	if (expand(model, template_text, path))
+	if (expand(model, template_text, path) && avoid(path, taken, complaints))
 		err = output_file(path, way, text, nr_bytes);
+	if (written && !err)
+		memcpy(written, path, strlen(path) + 1);
 	if (err)
 		fprintf(complaints, "leakwatch: cannot write %s: %s\n",
 			err == -ENAMETOOLONG ? template_text : path, output_error(err));
 	return !err;
 }
 
-static void write_json(struct report *report, FILE *complaints)
+static void write_json(struct report *report, FILE *complaints, char written[PATH_BYTES])
 {
 	const char *template_text = report->options->json;
 	char *text = NULL;
@@ -103,13 +128,13 @@ static void write_json(struct report *report, FILE *complaints)
 	if (!report_json(report, memory) || fclose(memory))
 		fputs("leakwatch: no memory for the JSON report\n", complaints);
 	else
-		(void)write_file(
-			report->model, template_text, OUTPUT_REPLACE, text, nr_bytes, complaints);
+		(void)write_file(report->model, template_text, OUTPUT_REPLACE, text, nr_bytes, complaints, "",
+			written);
 	free(text);
 }
 
 /* To its file; false: it belongs on stderr. */
-static bool write_log(struct report *report, FILE *complaints)
+static bool write_log(struct report *report, FILE *complaints, const char *taken)
 {
 	const char *template_text = report->options->log_path;
 	char *text = NULL;
@@ -125,7 +150,7 @@ static bool write_log(struct report *report, FILE *complaints)
 	report_text(report, memory, report->options->color == LW_COLOR_ALWAYS);
 	(void)fclose(memory);
 	is_written = write_file(
-		report->model, template_text, OUTPUT_IN_PLACE, text, nr_bytes, complaints);
+		report->model, template_text, OUTPUT_IN_PLACE, text, nr_bytes, complaints, taken, NULL);
 	free(text);
 	return is_written;
 }
@@ -149,13 +174,13 @@ static void say(const struct model *model, int stderr_fd, const char *text, size
 
 void deliver_reports(struct report *report, const char *complaints, int stderr_fd)
 {
-	char *text = NULL;
+	char *text = NULL, json[PATH_BYTES] = "";
 	size_t nr_bytes = 0;
 	FILE *to_stderr = alloc_check(open_memstream(&text, &nr_bytes));
 
 	fputs(complaints, to_stderr);
-	write_json(report, to_stderr);
-	if (has_text(report) && !write_log(report, to_stderr) && is_voice(report->model))
+	write_json(report, to_stderr, json);
+	if (has_text(report) && !write_log(report, to_stderr, json) && is_voice(report->model))
 		report_text(report, to_stderr, deliver_has_color(report->options, stderr_fd));
 	(void)fclose(to_stderr);
 	say(report->model, stderr_fd, text, nr_bytes);
@@ -186,7 +211,7 @@ void deliver_event(struct report *report, size_t index, int stderr_fd)
 	(void)fclose(memory);
 	complaints = alloc_check(fopen("/dev/null", "we")); /* the report of the end names them */
 	if (!is_logged ||
-		!write_file(report->model, log_path, OUTPUT_APPEND, text, nr_bytes, complaints))
+		!write_file(report->model, log_path, OUTPUT_APPEND, text, nr_bytes, complaints, "", NULL))
 		say(report->model, stderr_fd, text, nr_bytes);
 	(void)fclose(complaints);
 	free(text);

@@ -15,6 +15,7 @@
 
 struct source_error {
 	char text[512];
+	bool is_cut; /* what was read ended in the middle of a record: not an error */
 };
 
 struct place {

@@ -4,8 +4,7 @@
  *
  * The bytes may come from anywhere. The head of each record is checked before its body is read, so
  * that a size is never believed beyond LW_WIRE_MAX and the buffer is all the memory this takes. A
- * stream that stops inside a record hands over what came before: the model notices that the end is
- * missing and the report says so. What is no record at all at the very start is refused.
+ * stream that stops inside a record hands over what came before, and says that it was cut. What is no record at all at the very start is refused.
  */
 #include "snapshot/source/source.h"
 
@@ -73,8 +72,10 @@ bool source_stream(
 
 		if (got < 0)
 			return fail(error, name, strerror((int)-got));
-		if ((size_t)got < sizeof(head))
+		if ((size_t)got < sizeof(head)) {
+			error->is_cut = got > 0;
 			return nr_records ? true : fail(error, name, "it holds no records");
+		}
 		wrong = decode_head(&head);
 		if (wrong)
 			return fail(
@@ -83,8 +84,10 @@ bool source_stream(
 		got = take(&stream, stream.record + sizeof(head), head.bytes - sizeof(head));
 		if (got < 0)
 			return fail(error, name, strerror((int)-got));
-		if ((size_t)got < head.bytes - sizeof(head))
-			return true; /* cut: the missing BYE tells */
+		if ((size_t)got < head.bytes - sizeof(head)) {
+			error->is_cut = true;
+			return true;
+		}
 		if (!sink(context, (const struct lw_wire_head *)(const void *)stream.record))
 			return fail(error, name, "its records cannot be read");
 	}

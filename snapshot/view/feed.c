@@ -76,6 +76,7 @@ static enum live_news read_file(struct view *view)
 {
 	struct source_error error = {""};
 	int fd = strcmp(view->name, "-") ? open(view->name, O_RDONLY | O_CLOEXEC) : 0;
+	const char *missing;
 	bool is_read = false;
 
 	if (fd < 0)
@@ -92,6 +93,11 @@ static enum live_news read_file(struct view *view)
 		(void)fprintf(stderr, "leakwatch-snapshot: %s\n", error.text);
 	if (!view->watch.decode.model->has_hello)
 		return LIVE_FAILED;
+	view->watch.decode.model->is_cut = error.is_cut;
+	missing = decode_missing(view->watch.decode.model);
+	view->is_cut = is_read && missing;
+	if (view->is_cut)
+		(void)fprintf(stderr, "leakwatch-snapshot: %s is not complete: %s\n", view->name, missing);
 	return LIVE_END;
 }
 
@@ -125,7 +131,7 @@ static void say_how(const struct view *view, char how[160])
 	const char *stopped = status && strchr("tT", status->task) ? ", stopped" : "";
 
 	if (!status)
-		(void)snprintf(how, 160, "[saved in %.140s]", view->name);
+		(void)snprintf(how, 160, "[saved in %.130s%s]", view->name, view->is_cut ? ", cut short" : "");
 	else if (status->way == LIVE_ENDED)
 		say_end(view->watch.decode.model, status->why, how);
 	else if (status->way == LIVE_REGION)

@@ -22,6 +22,7 @@ struct view {
 	FILE *save;	    /* all records go there too; NULL no */
 	bool is_save_bad;   /* it took no more */
 	bool has_ended;
+	bool is_cut; /* a file that does not go on to the end of a tick */
 	/* printed at the end of each tick of a file; NULL for a live process */
 	void (*on_tick)(struct view *view);
 	uint64_t nr_shown, max_shown; /* ticks; 0 no limit */

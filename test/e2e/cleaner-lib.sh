@@ -42,6 +42,12 @@ cleaners() {
 	return 0
 }
 nr_cleaners() { cleaners | wc -l; }
+# has a cleaner found this process yet? One that was gone by then has no signal to be told of
+is_held() {
+	local one
+	for one in $(cleaners); do grep -qsx "Pid:[[:space:]]*$1" "/proc/$one"/fdinfo/* && return; done
+	return 1
+}
 has_cleaners() { echo "cleaners: $(cleaners | tr '\n' ' ')"; [ "$(nr_cleaners)" -eq "$1" ]; }
 
 objects() {

@@ -7,6 +7,7 @@ fastest_ms=999999
 dies() { # HOW SIGNAL STATUS
 	rm -f json/*
 	start "$victims/victim-killed" "$1"
+	within 5 is_held "$pid"
 	[ "$1" != pause ] || kill -KILL "$pid"
 	let_go
 	reap

@@ -21,6 +21,13 @@ complains no_such_option=1 '^leakwatch: .*no_such_option'
 complains 'min_bytes=12x' '^leakwatch: .*min_bytes.*12x'
 complains "json='open" '^leakwatch: .*json'
 
+# what verbose says, once, and not for children
+env LD_PRELOAD="$library" LEAKWATCH_OPTIONS=verbose=1:depth=9 sh -c "'$victims/victim-leak' 0; exit 4" >out 2>err
+for what in 'options read: verbose=1:depth=9' 'region: shared memory segment [0-9]+, room for [0-9]+ sites' \
+	'queue: number [0-9]+' 'cleaner: .* reports if this process is killed' 'rules: [0-9]+ stacks were walked'; do
+	ok "verbose: $what" eval '[ "$(grep -cE "^leakwatch: $what" err)" -eq 1 ] || { cat err; false; }'
+done
+
 for depth in 1 2 128; do
 	OPTIONS=depth=$depth watch "$victims/victim-leak" 3 10
 	exits 0

@@ -27,6 +27,13 @@ exits 6
 silent
 ok 'the report is in the file' matches "$(echo log.*.victim-leak.txt)" "$summary"
 
+# both reports in one file would be neither
+run json=both:log_path=both "$victims/victim-leak" 3 10 6
+exits 6
+says 'json and log_path are the same file: the text is in .*/both\.txt'
+ok 'the JSON is whole' python3 -c 'import json; json.load(open("both"))'
+ok 'the text is beside it' matches both.txt "$summary"
+
 # a program that has closed 1 and 2 before its end, as coreutils do, waits for its reporter all the same
 run log_path=cat.txt:report=always cat /dev/null
 ok 'the report is whole when the program ends' matches cat.txt '^SUMMARY: LeakWatch: '
@@ -60,6 +67,7 @@ exits 6
 prints done
 says 'victim-leak\+0x[0-9a-f]+\)'
 says '^30 byte\(s\) in 3 block\(s\) by malloc not freed:$'
+says ' not freed, inside the C or C\+\+ library, perhaps its own:$'
 says '^SUMMARY: LeakWatch: '
 # without names libc's own memory cannot be told from a leak: no reason to fail a program
 "$victims/victim-leak" 3 10 >/dev/null

@@ -148,10 +148,14 @@ open_screen "$snapshot watch.lw"
 ok 'and a screen' shows '\[saved in watch.lw\]'
 ok 'with its trend' shows '[▂▃▄▅▆▇█]+.*grow_here'
 ok 'q' close_screen
-head -c 3000 watch.lw >cut.lw
-"$snapshot" --columns cut.lw >cut 2>&1
+ok 'nothing is missing in it' has_no_match report 'not complete'
+head -c $(($(stat -c %s watch.lw) - 20)) watch.lw >cut.lw
+"$snapshot" --columns cut.lw >cut 2>err
 status=$?
 ok 'a file cut short does no harm' [ $status -lt 128 ]
+ok 'and is said to be' matches err 'cut.lw is not complete: its end was cut off'
+"$snapshot" --once cut.lw >report
+ok 'in a report, too' matches report 'not complete: its end was cut off'
 python3 -c '
 import random, subprocess, sys
 data = open("watch.lw", "rb").read()

@@ -119,7 +119,7 @@ static int is_created(void)
 	wrong |= (lw_box->nr_sites != 1 || lw_box->pool_used == 0 || lw_box_row(0)->state != LW_ROW_USED) << 5;
 	lw_box_remove();
 	wrong |= (attempt_of(shmid) != -1) << 6;
-	lw_box->nr_hints = 5; /* the memory stays ours */
+	lw_box->nr_hints = lw_own.nr_hints = 5; /* the memory stays ours */
 	return wrong;
 }
 
@@ -333,8 +333,8 @@ static bool is_whole(uint32_t id)
 
 static int is_renewed_in_child(const struct lw_region_header *parent)
 {
-	int32_t parents_id = parent->shmid, parents_pid = parent->pid;
-	uint32_t nr_sites = parent->nr_sites;
+	int32_t parents_id = lw_own.shmid, parents_pid = lw_own.pid;
+	uint32_t nr_sites = lw_own.nr_sites; /* at the fork; the parent goes on */
 	int wrong = 0;
 
 	if (!lw_box_renew())
@@ -362,7 +362,7 @@ static int renews(void)
 		return CANNOT;
 	parent = lw_box;
 	strcpy(parent->options, "depth=7");
-	parent->options_bytes = 7;
+	parent->options_bytes = lw_own.options_bytes = 7;
 	first = intern(1);
 	for (uint64_t i = 2; i < 500; i++)
 		(void)intern(i);
@@ -396,7 +396,7 @@ static int renews_in_motion(void)
 	if (!create() || !lw_sites_init())
 		return CANNOT;
 	strcpy(lw_box->options, "depth=7");
-	lw_box->options_bytes = 7;
+	lw_box->options_bytes = lw_own.options_bytes = 7;
 	if (pthread_create(&thread, NULL, add_sites, NULL))
 		return CANNOT;
 	for (unsigned i = 0; i < NR_FORKS; i++) {

@@ -17,6 +17,7 @@
 #include "preload/base/hot.h"
 #include "preload/unwind/memo.h"
 #include "preload/unwind/stack.h"
+#include "preload/unwind/trail.h"
 #include "preload/unwind/unwind.h"
 #include "test/unit/frames.h"
 
@@ -89,7 +90,8 @@ static void trace_by_libunwind(struct trace *trace)
 /* ---- the comparison ---- */
 
 static struct {
-	unsigned nr, nr_unlike_libc, nr_unlike_libunwind, nr_forgotten, nr_walked_twice;
+	unsigned nr, nr_unlike_libc, nr_unlike_libunwind, nr_forgotten, nr_walked_twice,
+			nr_unlike_without;
 	bool is_repeatable, is_slow;
 	unsigned nr_frames;
 	const char *told;
@@ -111,6 +113,29 @@ static bool is_equal(const struct lw_stack *ours, const struct trace *theirs)
 	       !memcmp(ours->pcs, theirs->pcs, ours->nr * sizeof(ours->pcs[0]));
 }
 
+/* The last walk's trail is a short cut: with it and without it the same must come out. */
+static void walk(const struct lw_frame *frame, uint32_t max_frames, struct lw_stack *stack)
+{
+	static __thread struct lw_trail trail;
+	static struct lw_trail none;
+	static struct lw_stack without;
+
+	memset(&none, 0, sizeof(none));
+	lw_self.trail = &none;
+	lw_unwind_walk(&lw_self, frame, max_frames, &without);
+	lw_self.trail = &trail;
+	lw_unwind_walk(&lw_self, frame, max_frames, stack);
+	seen.nr_unlike_without += stack->nr != without.nr || stack->is_truncated != without.is_truncated ||
+				  stack->is_repeatable != without.is_repeatable ||
+				  memcmp(stack->pcs, without.pcs, stack->nr * sizeof(stack->pcs[0]));
+	if (!stack->is_repeatable)
+		return;
+	seen.nr_unlike_without += stack->nr_links != without.nr_links ||
+				  memcmp(stack->slots + 1, without.slots + 1,
+					  (stack->nr - 1) * sizeof(stack->slots[0])) ||
+				  memcmp(stack->links, without.links, stack->nr_links * sizeof(stack->links[0]));
+}
+
 static void note_pcs(const struct lw_stack *stack)
 {
 	for (unsigned i = 0; i < stack->nr && nr_known_pcs < LW_ARRAY_LENGTH(known_pcs); i++)
@@ -123,7 +148,7 @@ static bool is_prefix(const struct lw_frame *frame, const struct lw_stack *whole
 	static struct lw_stack part;
 	uint32_t some = 1 + any(whole->nr);
 
-	lw_unwind_walk(&lw_self, frame, some, &part);
+	walk(frame, some, &part);
 	return part.nr == some && part.is_truncated == (some < whole->nr || whole->is_truncated) &&
 	       !memcmp(part.pcs, whole->pcs, some * sizeof(part.pcs[0]));
 }
@@ -146,7 +171,7 @@ __attribute__((noinline)) static void probe(void)
 	struct lw_frame frame;
 
 	LW_CALLER(frame.pc, frame.sp, frame.fp);
-	lw_unwind_walk(&lw_self, &frame, LW_MAX_FRAMES, &stack);
+	walk(&frame, LW_MAX_FRAMES, &stack);
 	seen.nr++;
 	seen.is_repeatable = stack.is_repeatable;
 	seen.is_slow = stack.is_slow;
@@ -294,7 +319,7 @@ static uint64_t any_word(const uint64_t *words)
 /* A call from here, because the full evaluator starts from the frames that really are there. */
 __attribute__((noinline)) static void walk_garbage(const struct lw_frame *frame, struct lw_stack *stack)
 {
-	lw_unwind_walk(&lw_self, frame, 1 + any(LW_MAX_FRAMES), stack);
+	walk(frame, 1 + any(LW_MAX_FRAMES), stack);
 }
 
 static void test_garbage(void)
@@ -316,6 +341,7 @@ static void test_garbage(void)
 		walk_garbage(&frame, &stack);
 		nr_frames += stack.nr;
 	}
+	is_u64(seen.nr_unlike_without, 0, "the trail of the walk before never changes what a walk finds");
 	ok(nr_frames >= NR_GARBAGE, "%u walks over garbage end (%" PRIu64 " frames)", NR_GARBAGE, nr_frames);
 }
 

@@ -207,7 +207,7 @@ static void test_full(void)
 	uintptr_t pc;
 	void *handle = open_plugin("libBrokenLocale.so.1", "__ctype_get_mb_cur_max", &pc);
 
-	lw_box->nr_modules = lw_box->modules.max;
+	lw_box->nr_modules = lw_own.nr_modules = lw_own.max_modules;
 	is_u64(id_of(pc), LW_NO_MODULE, "without room for it a module is none");
 	ok(lw_box->dropped[LW_DROP_MODULES] > 0, "which is counted");
 	if (handle)

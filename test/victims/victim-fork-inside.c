@@ -15,7 +15,7 @@
 
 enum { MAX_FORKS = 300, MAX_BLOCKS = 1000000 };
 static void *kept[MAX_BLOCKS];
-static volatile sig_atomic_t is_child, nr_forks, nr_failed;
+static volatile sig_atomic_t is_child, nr_forks, nr_failed, last_failure;
 
 static void on_timer(int number)
 {
@@ -32,8 +32,10 @@ static void on_timer(int number)
 
 static void note(int status)
 {
-	if (status)
-		nr_failed++;
+	if (!status)
+		return;
+	nr_failed++;
+	last_failure = status;
 }
 
 FRAME static void *keep(void)
@@ -63,7 +65,8 @@ int main(void)
 		_exit(0);
 	while (wait(&status) > 0)
 		note(status);
-	printf("kept %d, failed %d\n", nr, (int)nr_failed);
+	printf("kept %d, failed %d", nr, (int)nr_failed);
+	printf(nr_failed ? ", the last with status %#x\n" : "\n", (unsigned)last_failure);
 	fflush(stdout);
 	_exit(0);
 }

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * trail.h - the frames of a thread's last walk, with their rules.
+ *
+ * Two stacks that are taken one after the other mostly have their outer frames in common. The frames
+ * of the last walk therefore lie ready in order: where the next one meets a return address that it
+ * met last time too, it takes the rule from here. That spares the look-up in the table, and, what
+ * matters more, the waiting: the rule's address does not depend on the return address just read, so
+ * the processor runs ahead along the trail while it still loads the words of the stack.
+ *
+ * Nothing is assumed: every return address is read from the stack, and a rule depends on its return
+ * address alone. The stack pointers only say where in the trail to look; their lower halves will do.
+ * Frames further out than a walk went stay for later ones. Only frames that are new are written, in
+ * place of those that are gone: a copy of the whole trail at each walk cost the program more in
+ * cache misses than the walk had saved.
+ */
+#ifndef LW_UNWIND_TRAIL_H
+#define LW_UNWIND_TRAIL_H
+
+#include "preload/base/base.h"
+#include "preload/unwind/cfi.h"
+#include "preload/unwind/unwind.h"
+
+enum { LW_TRAIL_STEPS = LW_MAX_FRAMES + 64 };
+
+struct lw_trail_step {
+	uint64_t pc;	/* 0: not to be followed by its rule */
+	uint32_t sp;	/* lower half, rising; all ones: the end */
+	uint32_t rule;
+};
+
+/* All zero is a valid beginning. */
+struct lw_trail {
+	uint32_t nr;	     /* the last ones of `steps` are in use, outermost last */
+	uint32_t generation; /* of lw_hot: rules may be void when it has risen */
+	struct lw_trail_step fresh[LW_MAX_FRAMES]; /* met in this walk, not in their place yet */
+	struct lw_trail_step steps[LW_TRAIL_STEPS + 1];
+};
+
+/* A walk along a trail. */
+struct lw_trail_walk {
+	struct lw_trail_step *at;    /* the next step of the walk before */
+	struct lw_trail_step *from;  /* what lies between this and `at` goes: the fresh ones come there */
+	struct lw_trail_step *first; /* the innermost */
+	uint32_t nr_fresh;
+};
+
+/* Does the rule need the stack pointer alone, and lead outward? */
+LW_INLINE bool lw_trail_can_follow(uint32_t rule)
+{
+	return lw_rule_type(rule) == LW_RULE_SP && lw_rule_cfa(rule);
+}
+
+LW_INLINE struct lw_trail_walk lw_trail_begin(struct lw_trail *trail, uint32_t generation)
+{
+	struct lw_trail_step *end = trail->steps + LW_TRAIL_STEPS, *first;
+
+	if (LW_UNLIKELY(!trail->nr || trail->generation != generation)) {
+		trail->nr = 0;
+		trail->generation = generation;
+		*end = (struct lw_trail_step){ 0, UINT32_MAX, 0 };
+	}
+	first = end - trail->nr;
+	return (struct lw_trail_walk){ first, first, first, 0 };
+}
+
+/* To the place of a frame with this stack pointer. */
+LW_INLINE void lw_trail_seek(struct lw_trail_walk *walk, uintptr_t sp)
+{
+	while (walk->at->sp < (uint32_t)sp)
+		walk->at++;
+}
+
+/* Puts the fresh steps in place of those passed over. No room: the trail begins anew at the next walk. */
+LW_INLINE void lw_trail_splice(struct lw_trail *trail, struct lw_trail_walk *walk)
+{
+	ptrdiff_t more = (ptrdiff_t)walk->nr_fresh - (walk->at - walk->from);
+	ptrdiff_t nr_inner = walk->from - walk->first;
+
+	if (LW_UNLIKELY(walk->first - trail->steps < more)) {
+		walk->first = walk->at = walk->from = trail->steps + LW_TRAIL_STEPS;
+		walk->nr_fresh = 0;
+		return;
+	}
+	walk->first -= more;
+	for (ptrdiff_t i = 0; more > 0 && i < nr_inner; i++)
+		walk->first[i] = walk->first[i + more];
+	for (ptrdiff_t i = nr_inner; more < 0 && i-- > 0;)
+		walk->first[i] = walk->first[i + more];
+	for (uint32_t i = 0; i < walk->nr_fresh; i++)
+		walk->at[(ptrdiff_t)i - walk->nr_fresh] = trail->fresh[i];
+	walk->nr_fresh = 0;
+	walk->from = walk->at;
+}
+
+LW_INLINE void lw_trail_end(struct lw_trail *trail, struct lw_trail_walk *walk, uintptr_t sp, bool is_kept)
+{
+	if (walk->nr_fresh) {
+		lw_trail_seek(walk, sp);
+		lw_trail_splice(trail, walk);
+	}
+	trail->nr = is_kept ? (uint32_t)(trail->steps + LW_TRAIL_STEPS - walk->first) : 0;
+}
+
+#endif
