@@ -188,7 +188,7 @@ def one_standard(compiler, standard, source, expected):
 def one_level(compiler, standard, source, expected):
     """Not optimised: other warnings, other code. And as it is without -DLEAKWATCH."""
     for name, flags, seen in ('active', ['-DLEAKWATCH'], '1\n'), ('inert', [], '0\n'):
-        program = build(f'{compiler}-{name}-O0', compiler, f'-std={standard}', '-O0', *STRICT, '-D_GNU_SOURCE', *flags,
+        program = build(f'{compiler}-{standard}-{name}-O0', compiler, f'-std={standard}', '-O0', *STRICT, '-D_GNU_SOURCE', *flags,
                         f'-I{HEADERS}', source)
         if not program:
             continue

@@ -121,9 +121,10 @@ EXPECTED = {
 
 
 def one_compiler(cxx, level):
-    source = write(f'{cxx}-hostile.cc', SOURCE)
+    source = write(f'{cxx}{level}-hostile.cc', SOURCE)
     lines = {mark: nr for nr, line in enumerate(SOURCE.split('\n'), 1) for mark in re.findall(r'/\*([a-z]+)\*/', line)}
-    program = build(f'{cxx}-hostile', cxx, '-std=c++17', '-g', level, '-w', '-pthread', '-DLEAKWATCH', f'-I{HEADERS}', source)
+    program = build(f'{cxx}{level}-hostile', cxx, '-std=c++17', '-g', level, '-w', '-pthread', '-DLEAKWATCH',
+                    f'-I{HEADERS}', source)
     if not program:
         return
     for what, (expected, is_told) in EXPECTED.items():
