@@ -42,11 +42,28 @@ const char *leakwatch_default_suppressions(void);
 
 #if defined(LEAKWATCH) || defined(LEAKWATCH_CALLS)
 
+/* A site that waits for the call it announces; see LEAKWATCH_INLINE_ leakwatch_push_() below. */
+struct leakwatch_pending {
+	void *frame, *pc;
+	const char *file;
+	unsigned line, what;
+};
+
+/* The beginning of what the library keeps of each thread. */
+struct leakwatch_thread {
+	unsigned gate; /* LEAKWATCH_GATE_*, or others: leave it */
+	unsigned reserved;
+	struct leakwatch_pending *sites, *next_site, *last_site;
+};
+
+enum { LEAKWATCH_GATE_OPEN = 1, LEAKWATCH_GATE_LOOK = 2 };
+
 /* What the library offers, as one object; `bytes` tells how much of it is there. */
 struct leakwatch_calls {
 	size_t bytes;
-	unsigned (*push)(const char *file, unsigned line, int what);
-	void (*pop)(unsigned number);
+	long thread_at; /* struct leakwatch_thread, from the thread pointer; 0: push() is to find out */
+	struct leakwatch_pending *(*push)(const struct leakwatch_pending *site);
+	void (*pop)(struct leakwatch_pending *place);
 	int (*enabled)(void);
 	unsigned long (*checkpoint)(void);
 	size_t (*unfreed_since)(unsigned long checkpoint, size_t *blocks);
@@ -105,12 +122,87 @@ LEAKWATCH_INLINE_ const struct leakwatch_calls *leakwatch_calls_(void)
 }
 #endif
 
-LEAKWATCH_INLINE_ unsigned leakwatch_push_(const char *file, unsigned line, int what)
+/*
+ * The site is written straight into the thread's own memory; where, is for taking it back. A signal
+ * handler that comes between finds the place taken.
+ */
+#if defined(__x86_64__) && defined(__LP64__)
+#define LEAKWATCH_DIRECT_ 1
+LEAKWATCH_INLINE_ struct leakwatch_thread *leakwatch_thread_(const struct leakwatch_calls *calls)
+{
+	char *pointer;
+
+	__asm__ volatile("mov{q}\t{%%fs:0, %0|%0, QWORD PTR fs:0}" : "=r"(pointer));
+	return (struct leakwatch_thread *)(void *)(pointer + calls->thread_at);
+}
+LEAKWATCH_INLINE_ void *leakwatch_here_(void)
+{
+	void *pc;
+
+	__asm__ volatile("lea{q}\t{0(%%rip), %0|%0, [rip]}" : "=r"(pc));
+	return pc;
+}
+#else
+__attribute__((noinline, unused)) static void *leakwatch_here_(void)
+{
+	return __builtin_return_address(0);
+}
+#endif
+
+LEAKWATCH_INLINE_ struct leakwatch_pending *leakwatch_push_(const char *file, unsigned line, unsigned what)
 {
 	const struct leakwatch_calls *calls = leakwatch_calls_();
+	struct leakwatch_pending *place = 0, site;
+#ifdef LEAKWATCH_DIRECT_
+	struct leakwatch_thread *thread;
 
-	return calls ? calls->push(file, line, what) : 0;
+	if (calls) {
+		thread = leakwatch_thread_(calls);
+		if (__builtin_expect(calls->thread_at && thread->next_site != thread->last_site, 1)) {
+			place = thread->next_site;
+			thread->next_site = place + 1;
+			__atomic_signal_fence(__ATOMIC_SEQ_CST);
+			place->frame = __builtin_frame_address(0);
+			place->pc = leakwatch_here_();
+			place->file = file;
+			place->line = line;
+			place->what = what;
+			__atomic_signal_fence(__ATOMIC_SEQ_CST);
+			if (thread->gate == LEAKWATCH_GATE_OPEN)
+				thread->gate = LEAKWATCH_GATE_LOOK;
+			calls = 0;
+		}
+	}
+#endif
+	if (calls) {
+		site.frame = __builtin_frame_address(0);
+		site.pc = leakwatch_here_();
+		site.file = file;
+		site.line = line;
+		site.what = what;
+		place = calls->push(&site);
+	}
+	/* else the compiler makes a copy of what follows for each way, and the program has two calls for one */
+	__asm__("" : "+r"(place));
+	return place;
 }
+
+#ifdef __cplusplus
+/* A site that was pushed: so there is a library, and it knows where its threads are. */
+LEAKWATCH_INLINE_ void leakwatch_pop_(struct leakwatch_pending *place)
+{
+	const struct leakwatch_calls *calls = leakwatch_calls_();
+#ifdef LEAKWATCH_DIRECT_
+	struct leakwatch_thread *thread = leakwatch_thread_(calls);
+
+	/* below its sites: a coroutine has gone on in another thread */
+	if (thread->next_site > place && place >= thread->sites)
+		thread->next_site = place;
+#else
+	calls->pop(place);
+#endif
+}
+#endif
 
 /* Is the program running under LeakWatch? */
 LEAKWATCH_INLINE_ int leakwatch_enabled(void)
@@ -214,17 +306,17 @@ LEAKWATCH_INLINE_ int leakwatch_scan_now(size_t *bytes, size_t *blocks)
 
 /* A site that is pending until the full expression in which it stands is over, however it ends. */
 class leakwatch_at {
-	unsigned number_;
+	leakwatch_pending *place_;
 
 public:
-	LEAKWATCH_CONSTEXPR_ leakwatch_at(const char *file, unsigned line, int what)
-		: number_(LEAKWATCH_AT_COMPILE_TIME_ ? 0 : leakwatch_push_(file, line, what | LEAKWATCH_SCOPED))
+	LEAKWATCH_CONSTEXPR_ leakwatch_at(const char *file, unsigned line, unsigned what)
+		: place_(LEAKWATCH_AT_COMPILE_TIME_ ? 0 : leakwatch_push_(file, line, what | LEAKWATCH_SCOPED))
 	{
 	}
 	LEAKWATCH_CONSTEXPR_ ~leakwatch_at()
 	{
-		if (number_)
-			leakwatch_calls_()->pop(number_);
+		if (place_)
+			leakwatch_pop_(place_);
 	}
 	LEAKWATCH_CONSTEXPR_ operator bool() const
 	{

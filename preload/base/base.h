@@ -17,6 +17,7 @@
 #define LW_NOINLINE __attribute__((noinline))
 #define LW_INLINE static inline __attribute__((always_inline))
 #define LW_COLD __attribute__((cold, noinline))
+#define LW_HOT __attribute__((hot, noinline))
 #define LW_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define LW_LIKELY(x) __builtin_expect(!!(x), 1)
 #define LW_UNLIKELY(x) __builtin_expect(!!(x), 0)

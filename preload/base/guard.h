@@ -16,21 +16,24 @@
 enum lw_gate {
 	LW_GATE_NEW,	/* the thread was never here: lw_track_enter_slow() sets it up */
 	LW_GATE_OPEN,
-	LW_GATE_LOOK,	/* open, but a macro's site is pending, or the program has paused us here */
+	LW_GATE_LOOK,	/* open, but a macro's site is pending */
 	LW_GATE_BUSY,	/* inside our code */
 	LW_GATE_LATE,	/* the thread has given back what it had: it borrows for each event */
 	LW_GATE_OFF,	/* this thread is not tracked */
+	LW_GATE_PAUSED,	/* open, but the program has paused us here */
 };
 
 struct lw_memos;
 struct lw_trail;
 struct lw_scratch;
 struct lw_hints;
+struct lw_pending;
 
 /* One per thread, in initial-exec TLS. Written by its thread only. */
 struct lw_thread {
 	uint32_t gate;		/* enum lw_gate */
 	uint32_t row;		/* index in the region's rows; 0: shared, atomic adds */
+	struct lw_pending *sites, *next_site, *last_site; /* of macros; leakwatch.h pushes too. NULL: no room yet */
 	uint32_t *dir;		/* the row's directory: chunk of 64 sites -> counters */
 	struct lw_memos *memos;	/* table of remembered stacks */
 	struct lw_trail *trail;	/* frames of the last walk; same mapping as memos */
@@ -44,10 +47,15 @@ struct lw_thread {
 	uint32_t is_late;	/* inside an event with borrowed things */
 	uint32_t nr_paused;	/* leakwatch_pause() calls in force */
 	uint32_t reserved;
-	struct lw_hints *hints;	/* sites that macros have announced; same mapping as memos */
+	struct lw_hints *hints;	/* what is known of macros' sites; same mapping as memos */
 	uintptr_t passing;	/* block that a foreign operator delete is given, and may give on to our hooks */
 };
 
 extern LW_TLS struct lw_thread lw_self;
+
+LW_INLINE bool lw_gate_is_open(uint32_t gate)
+{
+	return gate == LW_GATE_OPEN || gate == LW_GATE_LOOK || gate == LW_GATE_PAUSED;
+}
 
 #endif

@@ -17,17 +17,29 @@
 _Static_assert((int)LEAKWATCH_AT_DELETE == (int)LW_HINT_DELETE && (int)LEAKWATCH_AT_COPY == (int)LW_HINT_COPY &&
 		LEAKWATCH_SCOPED == (int)LW_PENDING_SCOPED, "the header's numbers are hint.h's");
 
-static unsigned push(const char *file, unsigned line, int what)
-{
-	struct lw_frame frame;
+_Static_assert(offsetof(struct leakwatch_thread, sites) == offsetof(struct lw_thread, sites) &&
+		offsetof(struct leakwatch_thread, next_site) == offsetof(struct lw_thread, next_site) &&
+		offsetof(struct leakwatch_thread, last_site) == offsetof(struct lw_thread, last_site) &&
+		offsetof(struct lw_thread, gate) == 0 && LEAKWATCH_GATE_OPEN == (int)LW_GATE_OPEN &&
+		LEAKWATCH_GATE_LOOK == (int)LW_GATE_LOOK, "the header's thread is guard.h's");
+_Static_assert(sizeof(struct leakwatch_pending) == sizeof(struct lw_pending) &&
+		offsetof(struct leakwatch_pending, pc) == offsetof(struct lw_pending, pc) &&
+		offsetof(struct leakwatch_pending, file) == offsetof(struct lw_pending, file) &&
+		offsetof(struct leakwatch_pending, what) == offsetof(struct lw_pending, what),
+		"the header's sites are hint.h's");
 
-	LW_CALLER(frame.pc, frame.sp, frame.fp);
-	return lw_asked_announce(frame.pc, frame.sp, file, line, (uint32_t)what);
+LW_EXPORT extern struct leakwatch_calls leakwatch_calls_1;
+
+/* For a thread's first site, and for those that find no room. From then on the header knows where to write. */
+static struct leakwatch_pending *push(const struct leakwatch_pending *site)
+{
+	lw_store(&leakwatch_calls_1.thread_at, (long)((char *)&lw_self - (char *)lw_thread_pointer()));
+	return (struct leakwatch_pending *)lw_asked_announce((const struct lw_pending *)site);
 }
 
-static void pop(unsigned number)
+static void pop(struct leakwatch_pending *place)
 {
-	lw_asked_take_back(number);
+	lw_asked_take_back((struct lw_pending *)place);
 }
 
 static int enabled(void)
@@ -90,8 +102,7 @@ static int scan_now(size_t *bytes, size_t *blocks)
 	return is_done;
 }
 
-LW_EXPORT extern const struct leakwatch_calls leakwatch_calls_1;
-const struct leakwatch_calls leakwatch_calls_1 = {
+struct leakwatch_calls leakwatch_calls_1 = {
 	.bytes = sizeof(struct leakwatch_calls),
 	.push = push,
 	.pop = pop,

@@ -27,12 +27,16 @@ void *valloc(size_t bytes);
 void *pvalloc(size_t bytes);
 size_t malloc_usable_size(void *ptr);
 void cfree(void *ptr);
+void free_sized(void *ptr, size_t bytes);
+void free_aligned_sized(void *ptr, size_t align, size_t bytes);
 int dlclose(void *handle);
 void _exit(int status) __attribute__((noreturn));
 
 LW_INLINE void *record(void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
 {
-	if (LW_LIKELY(ptr) && !lw_early_owns(ptr))
+	if (LW_UNLIKELY(!ptr))
+		lw_track_nothing(kind, frame);
+	else if (!lw_early_owns(ptr))
 		lw_track_alloc(ptr, bytes, kind, frame);
 	return ptr;
 }
@@ -52,8 +56,10 @@ LW_EXPORT void *calloc(size_t nr, size_t bytes)
 LW_EXPORT void free(void *ptr)
 {
 	FRAME();
-	if (!ptr)
+	if (!ptr) {
+		lw_track_nothing(LW_KIND_FREE, &frame);
 		return;
+	}
 	if (lw_early_owns(ptr)) {
 		lw_early_free(ptr);
 		return;
@@ -71,16 +77,16 @@ LW_EXPORT void cfree(void *ptr)
 	lw_real.free(ptr);
 }
 
-#ifdef LW_HAS_FREE_SIZED
-void free_sized(void *ptr, size_t bytes);
-void free_aligned_sized(void *ptr, size_t align, size_t bytes);
-
+/*
+ * C23's, which this libc may not have: another allocator behind us may, and a release that we do not see is a
+ * leak that is none. For every allocator that has them they are free() with a promise.
+ */
 LW_EXPORT void free_sized(void *ptr, size_t bytes)
 {
 	FRAME();
 	if (!ptr || lw_early_owns(ptr))
 		return;
-	lw_track_free_sized(ptr, LW_KIND_FREE, bytes, &frame);
+	lw_track_free_promised(ptr, bytes, &frame);
 	lw_real.free(ptr);
 }
 
@@ -92,7 +98,6 @@ LW_EXPORT void free_aligned_sized(void *ptr, size_t align, size_t bytes)
 	lw_track_free_aligned(ptr, LW_KIND_FREE, align, &bytes, &frame);
 	lw_real.free(ptr);
 }
-#endif
 
 /* A block of the bootstrap arena moves to the real allocator. */
 static void *move_early(void *ptr, size_t bytes)
@@ -118,6 +123,7 @@ LW_INLINE void *resize(void *ptr, size_t bytes, const struct lw_frame *frame)
 	if (LW_UNLIKELY(!moved && bytes)) {
 		if (is_tracked)
 			lw_track_reattach(ptr, &block);
+		lw_track_nothing(LW_KIND_REALLOC, frame);
 		return NULL;
 	}
 	if (is_tracked)
@@ -137,6 +143,7 @@ LW_EXPORT void *reallocarray(void *ptr, size_t nr, size_t bytes)
 
 	FRAME();
 	if (__builtin_mul_overflow(nr, bytes, &product)) {
+		lw_track_nothing(LW_KIND_REALLOC, &frame);
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -155,7 +162,9 @@ LW_EXPORT void *aligned_alloc(size_t align, size_t bytes)
 
 	FRAME();
 	ptr = lw_real.aligned_alloc(align, bytes);
-	if (ptr && !lw_early_owns(ptr)) /* free_aligned_sized() may be told another alignment */
+	if (!ptr)
+		lw_track_nothing(LW_KIND_ALIGNED, &frame);
+	else if (!lw_early_owns(ptr)) /* free_aligned_sized() may be told another alignment */
 		lw_track_alloc_aligned(ptr, bytes, align, LW_KIND_ALIGNED, &frame);
 	return ptr;
 }
@@ -166,8 +175,7 @@ LW_EXPORT int posix_memalign(void **out, size_t align, size_t bytes)
 
 	FRAME();
 	error = lw_real.posix_memalign(out, align, bytes);
-	if (!error)
-		(void)record(*out, bytes, LW_KIND_ALIGNED, &frame);
+	(void)record(error ? NULL : *out, bytes, LW_KIND_ALIGNED, &frame);
 	return error;
 }
 

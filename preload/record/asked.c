@@ -99,26 +99,33 @@ void lw_asked_pause(bool is_paused)
 	lw_track_leave();
 }
 
-uint32_t lw_asked_announce_slowly(uintptr_t pc, uintptr_t sp, const char *file, uint32_t line, uint32_t what)
+struct lw_pending *lw_asked_announce(const struct lw_pending *site)
 {
 	struct lw_thread *thread = &lw_self;
 
-	if (!thread->hints) {
+	if (!thread->sites) {
 		if (!lw_track_enter()) /* sets up a thread that was never here */
-			return 0;
+			return NULL;
 		lw_track_leave();
-		if (!thread->hints)
-			return 0;
+		if (!thread->sites)
+			return NULL;
 	}
-	lw_hint_make_room(thread->hints, sp);
-	return lw_asked_announce(pc, sp, file, line, what);
+	if (thread->gate == LW_GATE_OPEN)
+		thread->gate = LW_GATE_LOOK;
+	return lw_hint_push(thread, site);
 }
 
-void lw_asked_take_back(uint32_t number)
+void lw_asked_take_back(struct lw_pending *place)
+{
+	lw_hint_pop(&lw_self, place);
+}
+
+void lw_track_nothing_slowly(enum lw_kind kind, const struct lw_frame *frame)
 {
 	struct lw_thread *thread = &lw_self;
 
-	lw_hint_pop(thread, number);
-	if (LW_LIKELY(thread->gate == LW_GATE_LOOK) && !lw_hint_is_pending(thread) && !thread->nr_paused)
-		thread->gate = LW_GATE_OPEN;
+	if (!lw_hint_is_pending(thread) || !lw_track_enter())
+		return;
+	(void)lw_hint_find(thread, kind, frame);
+	lw_track_leave();
 }

@@ -10,7 +10,7 @@
 #include "preload/unwind/stack.h"
 
 LW_COLD uint32_t lw_capture(struct lw_thread *thread, const struct lw_frame *frame, uint32_t key,
-		bool is_common)
+		uint64_t memo_key)
 {
 	struct lw_stack *stack = &thread->scratch->stack;
 	uint32_t generation = lw_load_acquire(&lw_hot.generation), site;
@@ -21,7 +21,7 @@ LW_COLD uint32_t lw_capture(struct lw_thread *thread, const struct lw_frame *fra
 	lw_bump(&lw_box->nr_captures, 1); /* of several threads: about */
 	if (stack->is_slow)
 		lw_bump(&lw_box->nr_slow_captures, 1);
-	if (site && is_common && !lw_load(&lw_hot.unloading))
-		lw_memo_keep(thread->memos, frame, stack, lw_sites_pcs(site), site, key, generation);
+	if (site && memo_key && !lw_load(&lw_hot.unloading))
+		lw_memo_keep(thread->memos, frame, stack, lw_sites_pcs(site), site, memo_key, generation);
 	return site;
 }

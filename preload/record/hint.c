@@ -107,7 +107,7 @@ static LW_COLD void fill_place(struct lw_hint_place *place, const struct lw_pend
 	struct lw_hint_place found = { .pc = site->pc, .file = site->file, .line = site->line };
 
 	found.generation = lw_load_acquire(&lw_hot.generation);
-	if (!lw_cfi_function(site->pc - 1, &found.start, &found.end))
+	if (!lw_cfi_function(site->pc, &found.start, &found.end))
 		found.start = found.end = site->pc;
 	found.hint = intern(site->file, site->line);
 	*place = found;
@@ -118,7 +118,7 @@ static struct lw_hint_place *find_place(struct lw_hints *hints, const struct lw_
 	uint64_t mixed = site->pc * UINT64_C(0x9e3779b97f4a7c15);
 	struct lw_hint_place *place = &hints->places[mixed >> (64 - LW_HINT_PLACE_BITS)];
 
-	/* inlined copies and loops share no return address, but code may be unloaded and other come */
+	/* inlined copies and loops share no address, but code may be unloaded and other come */
 	if (LW_UNLIKELY(place->pc != site->pc || place->line != site->line || place->file != site->file ||
 			place->generation != lw_load(&lw_hot.generation)))
 		fill_place(place, site);
@@ -160,8 +160,8 @@ static bool fits(enum lw_hint_for what, enum lw_kind kind)
 	}
 }
 
-/* Where the function that called the hook was called from, if that is the frame at sp; 0 if not. */
-static uintptr_t caller_in(const struct lw_frame *frame, uintptr_t sp)
+/* The frame that the function which called the hook was called from, if its rule says and it may be the site's. */
+static bool step_out(const struct lw_pending *site, const struct lw_frame *frame, struct lw_frame *caller)
 {
 	uint32_t rule = lw_rules_find(frame->pc);
 	uintptr_t cfa;
@@ -171,13 +171,13 @@ static uintptr_t caller_in(const struct lw_frame *frame, uintptr_t sp)
 	else if (lw_rule_type(rule) == LW_RULE_FP)
 		cfa = frame->fp + 8 * (uintptr_t)lw_rule_cfa(rule);
 	else
-		return 0;
-	return cfa == sp ? ((const uintptr_t *)cfa)[-1] : 0;
-}
-
-static bool is_in(uintptr_t pc, const struct lw_hint_place *place)
-{
-	return pc > place->start && pc <= place->end;
+		return false;
+	if (cfa <= frame->sp || cfa > site->frame + 16)
+		return false;
+	*caller = (struct lw_frame){ .pc = ((const uintptr_t *)cfa)[-1], .sp = cfa, .fp = frame->fp };
+	if (lw_rule_fp(rule))
+		caller->fp = ((const uintptr_t *)cfa)[-(intptr_t)lw_rule_fp(rule)];
+	return true;
 }
 
 static bool is_ours(uintptr_t address)
@@ -202,104 +202,107 @@ static bool is_direct(struct lw_hint_place *place, uintptr_t pc)
 	return true;
 }
 
-/* Does the call that led to this hook stand where the site was pushed? */
-static bool belongs(struct lw_hints *hints, const struct lw_pending *site, enum lw_kind kind,
+/*
+ * Is this the frame that pushed the site? Or the one that called it, when its last act was to jump?
+ * That is known only if the call there names it.
+ */
+static bool is_from(const struct lw_pending *site, const struct lw_hint_place *place,
+		const struct lw_frame *frame, bool *has_left)
+{
+	*has_left = site->frame == frame->sp - 16 && lw_code_call_target(frame->pc) == place->start;
+	return *has_left || (site->frame == frame->fp && frame->pc > place->start && frame->pc <= place->end);
+}
+
+/* Through one function on the way: libc's that copies a string, or the deleting destructor. */
+static bool belongs_behind(const struct lw_pending *site, const struct lw_hint_place *place,
+		enum lw_hint_for what, const struct lw_frame *frame)
+{
+	struct lw_frame caller;
+	bool has_left;
+
+	if (!(what == LW_HINT_COPY ? is_in_libc(frame->pc)
+				   : what == LW_HINT_DELETE && lw_code_ends_after(frame->pc)))
+		return false;
+	if (!step_out(site, frame, &caller) || !is_from(site, place, &caller, &has_left))
+		return false;
+	/* called through the class's table, the release is the destructor's last act */
+	return what == LW_HINT_COPY || (!has_left && lw_code_calls_indirectly(caller.pc));
+}
+
+/* Does the call that led to this hook stand where the site was pushed? The hint is its answer, 0: no. */
+static uint32_t belongs(struct lw_hints *hints, const struct lw_pending *site, enum lw_kind kind,
+		const struct lw_frame *frame)
+{
+	enum lw_hint_for what = (enum lw_hint_for)(site->what & LW_PENDING_FOR);
+	struct lw_hint_place *place;
+	bool has_left;
+
+	if (!fits(what, kind) || site->frame + 16 < frame->sp)
+		return 0;
+	place = find_place(hints, site);
+	if (what != LW_HINT_COPY && is_from(site, place, frame, &has_left)) {
+		if (!has_left && !is_direct(place, frame->pc))
+			return 0;
+		*lw_hint_match_at(hints, frame->pc) =
+				(struct lw_hint_match){ frame->pc, site->pc };
+		return place->hint;
+	}
+	return belongs_behind(site, place, what, frame) ? place->hint : 0;
+}
+
+/* Sites of frames that are gone. */
+static void drop_dead(struct lw_thread *thread, uintptr_t sp)
+{
+	while (lw_hint_is_pending(thread) && thread->next_site[-1].frame < sp &&
+			sp - thread->next_site[-1].frame < SAME_STACK_BYTES)
+		thread->next_site--;
+}
+
+/* The newest site that belongs here, first among those not used yet; NULL: none. */
+static struct lw_pending *find_pending(struct lw_thread *thread, enum lw_kind kind,
 		const struct lw_frame *frame, uint32_t *hint)
 {
-	struct lw_hint_place *place;
-	uintptr_t pc = 0;
-	bool is_own_call = false;
-	enum lw_hint_for what = (enum lw_hint_for)(site->what & LW_PENDING_FOR);
-
-	if (!fits(what, kind))
-		return false;
-	if (what == LW_HINT_COPY) {
-		if (frame->sp < site->sp && is_in_libc(frame->pc))
-			pc = caller_in(frame, site->sp);
-	} else if (frame->sp == site->sp) {
-		pc = frame->pc;
-		is_own_call = true;
-	} else if (what == LW_HINT_DELETE && frame->sp < site->sp && lw_code_ends_after(frame->pc)) {
-		/* the deleting destructor: called through the class's table, the release is its last act */
-		pc = caller_in(frame, site->sp);
-		if (pc && !lw_code_calls_indirectly(pc))
-			pc = 0;
-	}
-	if (!pc)
-		return false;
-	place = find_place(hints, site);
-	*hint = place->hint;
-	return is_in(pc, place) && (!is_own_call || is_direct(place, pc));
-}
-
-static void drop_dead(struct lw_hints *hints, uintptr_t sp)
-{
-	while (hints->nr && hints->pending[hints->nr - 1].sp < sp &&
-			sp - hints->pending[hints->nr - 1].sp < SAME_STACK_BYTES)
-		hints->nr--;
-}
-
-/* The newest site that belongs here, first among those not used yet; -1: none. */
-static int find_pending(struct lw_hints *hints, enum lw_kind kind, const struct lw_frame *frame,
-		uint32_t *hint)
-{
 	for (int taken = 0; taken < 2; taken++) {
-		for (int i = (int)hints->nr - 1; i >= 0; i--) {
-			if (!(hints->pending[i].what & LW_PENDING_TAKEN) == !taken &&
-					belongs(hints, &hints->pending[i], kind, frame, hint))
-				return i;
+		for (struct lw_pending *site = thread->next_site; site-- > thread->sites;) {
+			if (!(site->what & LW_PENDING_TAKEN) != !taken)
+				continue;
+			*hint = belongs(thread->hints, site, kind, frame);
+			if (*hint)
+				return site;
 		}
 	}
-	return -1;
-}
-
-/* Remembers a call that was found to be the announced one; only those from the pushing frame itself. */
-static void keep_match(struct lw_hints *hints, const struct lw_pending *site, enum lw_kind kind,
-		const struct lw_frame *frame, uint32_t hint)
-{
-	if (site->sp != frame->sp)
-		return;
-	*lw_hint_match_at(hints, frame->pc) = (struct lw_hint_match){
-		.call = lw_hint_call(kind, frame->pc),
-		.tag = site->tag,
-		.generation = find_place(hints, site)->generation,
-		.hint = hint,
-	};
+	return NULL;
 }
 
 uint32_t lw_hint_search(struct lw_thread *thread, enum lw_kind kind, const struct lw_frame *frame, bool keep)
 {
-	struct lw_hints *hints = thread->hints;
 	struct lw_pending *site;
-	uint32_t hint = 0;
-	int at;
+	uint32_t hint;
 
-	drop_dead(hints, frame->sp);
-	at = find_pending(hints, kind, frame, &hint);
-	if (at < 0)
-		return 0;
-	site = &hints->pending[at];
-	keep_match(hints, site, kind, frame, hint);
-	if (!keep && lw_pending_stays(site))
-		site->what |= LW_PENDING_TAKEN;
+	drop_dead(thread, frame->sp - 16); /* one that has left by a jump is not gone */
+	site = find_pending(thread, kind, frame, &hint);
+	if (!site)
+		drop_dead(thread, frame->sp);
 	else if (!keep)
-		hints->nr = (uint32_t)at;
-	return hint;
+		lw_hint_use(thread, site);
+	return site ? hint : 0;
 }
 
 /* ---- pushing ---- */
 
-void lw_hint_make_room(struct lw_hints *hints, uintptr_t sp)
+struct lw_pending *lw_hint_push(struct lw_thread *thread, const struct lw_pending *site)
 {
-	drop_dead(hints, sp);
-	if (hints->nr < LW_MAX_PENDING)
-		return;
-	memmove(hints->pending, hints->pending + 1, (LW_MAX_PENDING - 1) * sizeof(hints->pending[0]));
-	hints->nr--;
+	drop_dead(thread, site->frame);
+	if (thread->next_site == thread->last_site) {
+		memmove(thread->sites, thread->sites + 1, (LW_MAX_PENDING - 1) * sizeof(*site));
+		thread->next_site--;
+	}
+	*thread->next_site = *site;
+	return thread->next_site++;
 }
 
-void lw_hint_pop(struct lw_thread *thread, uint32_t number)
+void lw_hint_pop(struct lw_thread *thread, struct lw_pending *place)
 {
-	if (thread->hints && thread->hints->nr >= number)
-		thread->hints->nr = number - 1;
+	if (thread->next_site > place && place >= thread->sites)
+		thread->next_site = place;
 }

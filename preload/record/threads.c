@@ -243,7 +243,9 @@ static void use_room(struct lw_thread *thread, struct room *room)
 	thread->memos = &room->memos;
 	thread->trail = &room->trail;
 	thread->hints = &room->hints;
-	thread->hints->nr = 0;
+	thread->sites = room->hints.pending;
+	thread->next_site = thread->sites;
+	thread->last_site = thread->sites + LW_MAX_PENDING;
 	thread->stack_lo = thread->stack_hi = 0;
 	thread->own_lo = thread->own_hi = 0;
 	thread->is_own_stack = 0;
@@ -259,6 +261,7 @@ static void give_room(struct lw_thread *thread)
 	thread->trail = NULL;
 	thread->scratch = NULL;
 	thread->hints = NULL;
+	thread->sites = thread->next_site = thread->last_site = NULL;
 }
 
 static void use_row(struct lw_thread *thread, uint32_t row)
@@ -273,7 +276,7 @@ static void end_thread(void *value)
 	struct lw_thread *thread = &lw_self;
 
 	(void)value;
-	if ((thread->gate != LW_GATE_OPEN && thread->gate != LW_GATE_LOOK) || !lw_hot.active)
+	if (!lw_gate_is_open(thread->gate) || !lw_hot.active)
 		return;
 	thread->gate = LW_GATE_BUSY;
 	lw_count_flush(thread);

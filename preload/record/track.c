@@ -7,10 +7,12 @@
 
 #include "preload/base/guard.h"
 #include "preload/base/hot.h"
+#include "preload/base/real.h"
 #include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
 #include "preload/record/capture.h"
 #include "preload/record/count.h"
+#include "preload/record/enter.h"
 #include "preload/record/families.h"
 #include "preload/record/hint.h"
 #include "preload/record/history.h"
@@ -23,8 +25,7 @@
 
 union lw_hot_page lw_hot_page __attribute__((aligned(4096)));
 
-enum { SANDBOX_HEAP_BYTES = 256 << 20, NS_PER_MS = 1000000, GENERATIONS_PER_FORK = 1 << 24 };
-
+enum { NS_PER_MS = 1000000, GENERATIONS_PER_FORK = 1 << 24 };
 /* The hot page as it was when we started: what a forked child, whose page is wiped, begins with. */
 static struct lw_hot_values hot_at_start;
 static uint32_t nr_forks;
@@ -93,7 +94,7 @@ static LW_COLD bool enter_slowly(struct lw_thread *thread)
 		if (!is_in)
 			return false;
 	}
-	if (lw_sandboxed() && thread->gate != LW_GATE_OPEN) {
+	if (lw_sandboxed() && !lw_gate_is_open(thread->gate)) {
 		thread->gate = LW_GATE_OFF; /* setting it up would take system calls */
 		return false;
 	}
@@ -104,7 +105,7 @@ static LW_COLD bool enter_slowly(struct lw_thread *thread)
 		if (!is_in)
 			thread->gate = LW_GATE_LATE;
 	} else {
-		bool is_known = thread->gate == LW_GATE_OPEN || thread->gate == LW_GATE_LOOK;
+		bool is_known = lw_gate_is_open(thread->gate);
 
 		thread->gate = LW_GATE_BUSY;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -114,50 +115,9 @@ static LW_COLD bool enter_slowly(struct lw_thread *thread)
 	return is_in;
 }
 
-/*
- * First the gate, then the look whether this process is set up: a handler that interrupts us between the two and
- * forks leaves a child that knows from the gate that it has to go on here (lw_track_forked_inside()).
- */
-LW_INLINE bool close_gate(struct lw_thread *thread, uint32_t gate)
-{
-	thread->gate = LW_GATE_BUSY;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (LW_LIKELY(lw_load(&lw_hot.active)))
-		return true;
-	thread->gate = gate;
-	return false;
-}
-
-/*
- * The way in and out that nearly all events take: nothing to set up; at most a macro's site to find,
- * whose hint it gives. *after is what the gate is to be when the event is over.
- */
-LW_INLINE bool enter_quickly(struct lw_thread *thread, enum lw_kind kind, const struct lw_frame *frame,
-		uint32_t *hint, uint32_t *after)
-{
-	uint32_t gate = thread->gate;
-
-	*hint = 0;
-	*after = LW_GATE_OPEN;
-	if (LW_UNLIKELY(gate != LW_GATE_OPEN)) {
-		if (gate != LW_GATE_LOOK || thread->nr_paused || !close_gate(thread, gate))
-			return false;
-		*hint = lw_hint_find(thread, kind, frame);
-		*after = lw_hint_is_pending(thread) ? LW_GATE_LOOK : LW_GATE_OPEN;
-		return true;
-	}
-	return close_gate(thread, gate);
-}
-
-LW_INLINE void leave_quickly(struct lw_thread *thread, uint32_t after)
-{
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	thread->gate = after;
-}
-
 LW_INLINE bool enter(struct lw_thread *thread)
 {
-	if (LW_UNLIKELY(thread->gate != LW_GATE_OPEN || !close_gate(thread, LW_GATE_OPEN)))
+	if (LW_UNLIKELY(thread->gate != LW_GATE_OPEN || !lw_close_gate(thread, LW_GATE_OPEN)))
 		return enter_slowly(thread);
 	return true;
 }
@@ -171,7 +131,7 @@ static void leave(struct lw_thread *thread)
 		thread->gate = LW_GATE_LATE;
 		return;
 	}
-	thread->gate = thread->nr_paused || lw_hint_is_pending(thread) ? LW_GATE_LOOK : LW_GATE_OPEN;
+	thread->gate = thread->nr_paused ? LW_GATE_PAUSED : lw_open_or_look(thread);
 }
 
 bool lw_track_enter(void)
@@ -211,9 +171,17 @@ LW_INLINE uint32_t birth_now(void)
 	return birth > floor ? birth : floor;
 }
 
-/* A record was found where a new block is: its release was not seen (a handler inside our code). */
-static LW_COLD void replace(struct lw_thread *thread, const struct lw_block *stale)
+/*
+ * A record was found where a new block is. Its release was not seen (a handler inside our code); or another
+ * allocator serves one of our hooks by calling another of them (posix_memalign, memalign): it counts once.
+ */
+static LW_COLD void replace(struct lw_thread *thread, const struct lw_block *stale, const struct lw_block *block)
 {
+	if (!lw_real.is_glibc && stale->bytes == block->bytes && block->birth - stale->birth <= 1 &&
+			!stale->is_inherited) {
+		lw_count_alloc_undo(thread, stale->site, stale->bytes);
+		return;
+	}
 	lw_box_drop(LW_DROP_STALE);
 	if (!stale->is_inherited)
 		lw_count_free(thread, stale->site, stale->bytes);
@@ -230,25 +198,31 @@ LW_INLINE bool insert(struct lw_thread *thread, const void *ptr, const struct lw
 		return false;
 	}
 	if (LW_UNLIKELY(is_stale))
-		replace(thread, &stale);
+		replace(thread, &stale, block);
 	return true;
+}
+
+/* The rest of an allocation, when its site is known. */
+LW_INLINE void note_block(struct lw_thread *thread, const void *ptr, size_t bytes, uint32_t site,
+		enum lw_family family)
+{
+	struct lw_block block = { .site = site, .birth = birth_now(), .bytes = bytes, .family = family };
+
+	if (LW_LIKELY(insert(thread, ptr, &block)))
+		lw_count_alloc(thread, site, bytes);
 }
 
 LW_INLINE void note_alloc(struct lw_thread *thread, const void *ptr, size_t bytes, uint32_t key,
 		enum lw_family family, const struct lw_frame *frame)
 {
-	struct lw_block block;
+	uint32_t site;
 
 	lw_block_prefetch((uintptr_t)ptr);
 	lw_stack_refresh(thread);
-	block.site = lw_memo_find(thread, frame, key);
-	if (LW_UNLIKELY(!block.site))
-		block.site = lw_capture(thread, frame, key, true);
-	block.birth = birth_now();
-	block.bytes = bytes;
-	block.family = family;
-	if (LW_LIKELY(insert(thread, ptr, &block)))
-		lw_count_alloc(thread, block.site, bytes);
+	site = lw_memo_find(thread, frame, key);
+	if (LW_UNLIKELY(!site))
+		site = lw_capture(thread, frame, key, key);
+	note_block(thread, ptr, bytes, site, family);
 }
 
 /* The same where the gate is closed, the thread new or late, or paused by the program. */
@@ -273,17 +247,64 @@ static LW_NOINLINE void alloc_slowly(const void *ptr, size_t bytes, uint32_t key
 	leave(thread);
 }
 
-void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+/* The site of an allocation that macros' sites are pending for, of which one may be its own; and the gate to be. */
+static LW_NOINLINE enum lw_gate search_site(struct lw_thread *thread, const struct lw_frame *frame, uint32_t key,
+		uint32_t *site)
+{
+	struct lw_pending *newest = lw_hint_of_frame(thread, frame);
+	uint64_t memo_key = newest ? lw_hint_memo_key(newest, key) : 0;
+	uint32_t hint = lw_hint_find(thread, lw_key_kind(key), frame);
+
+	key |= lw_site_key(LW_KIND_UNKNOWN, 0, hint);
+	if (hint && newest && thread->next_site == newest) {
+		*site = lw_capture(thread, frame, key, memo_key);
+	} else {
+		*site = lw_memo_find(thread, frame, key);
+		if (!*site)
+			*site = lw_capture(thread, frame, key, key);
+	}
+	return lw_open_or_look(thread);
+}
+
+/* A macro's site is pending: this allocation's, nearly always. */
+static LW_HOT void alloc_announced(const void *ptr, size_t bytes, enum lw_kind kind,
+		const struct lw_frame *frame)
 {
 	struct lw_thread *thread = &lw_self;
-	uint32_t hint, after;
+	struct lw_pending *newest = lw_hint_of_frame(thread, frame);
+	uint32_t key = lw_site_key(kind, 0, 0), site = 0;
+	enum lw_gate after = LW_GATE_LOOK; /* another will come soon */
 
-	if (LW_UNLIKELY(!enter_quickly(thread, kind, frame, &hint, &after))) {
+	lw_block_prefetch((uintptr_t)ptr);
+	lw_stack_refresh(thread);
+	if (LW_LIKELY(newest))
+		site = lw_memo_find(thread, frame, lw_hint_memo_key(newest, key));
+	if (LW_LIKELY(site))
+		thread->next_site = newest;
+	else
+		after = search_site(thread, frame, key, &site);
+	note_block(thread, ptr, bytes, site, lw_family_of(kind));
+	lw_leave_quickly(thread, after);
+}
+
+static LW_HOT void alloc_unannounced(const void *ptr, size_t bytes, enum lw_kind kind,
+		const struct lw_frame *frame)
+{
+	note_alloc(&lw_self, ptr, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
+	lw_leave_quickly(&lw_self, LW_GATE_OPEN);
+}
+
+/* These only choose, so that they need no frame of their own. */
+void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+{
+	uint32_t gate = lw_enter_quickly(&lw_self);
+
+	if (LW_LIKELY(gate == LW_GATE_OPEN))
+		alloc_unannounced(ptr, bytes, kind, frame);
+	else if (gate == LW_GATE_LOOK)
+		alloc_announced(ptr, bytes, kind, frame);
+	else
 		alloc_slowly(ptr, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
-		return;
-	}
-	note_alloc(thread, ptr, bytes, lw_site_key(kind, 0, hint), lw_family_of(kind), frame);
-	leave_quickly(thread, after);
 }
 
 void lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw_kind kind,
@@ -294,120 +315,6 @@ void lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw
 
 	alloc_slowly(ptr, bytes, lw_site_key(kind, align_log2, 0),
 			family == LW_FAMILY_MALLOC ? family : LW_FAMILY_NEW_ALIGNED, frame);
-}
-
-/* The record of a block, taken out and counted as freed unless it was a parent's. */
-LW_INLINE bool remove_block(struct lw_thread *thread, const void *ptr, struct lw_block *block)
-{
-	if (LW_UNLIKELY(!lw_blocks_remove((uintptr_t)ptr, block)))
-		return false;
-	if (LW_UNLIKELY(block->is_inherited))
-		lw_add(&lw_box->inherited_blocks, 1);
-	else
-		lw_count_free(thread, block->site, block->bytes);
-	return true;
-}
-
-/* Is a block what a release that names an alignment takes: of this alignment, and of new or new[]? */
-static bool is_as_told(const struct lw_block *block, const struct lw_release *release)
-{
-	const struct lw_site *site = lw_box_site(block->site);
-
-	return !block->site || ((uint64_t)1 << site->align_log2 == release->align &&
-			lw_family_of((enum lw_kind)site->kind) == lw_family_of(release->kind));
-}
-
-LW_INLINE void note_release(struct lw_thread *thread, const void *ptr, const struct lw_release *release,
-		const struct lw_frame *frame, uint32_t hint)
-{
-	struct lw_block block;
-
-	if (LW_UNLIKELY(!remove_block(thread, ptr, &block)))
-		lw_wrong_address(thread, (uintptr_t)ptr, release, frame, hint);
-	else if (LW_UNLIKELY(block.family != release->family ||
-			(release->has_bytes && block.bytes != release->bytes) ||
-			(release->has_align && !is_as_told(&block, release))))
-		lw_wrong_release(thread, &block, release, frame, hint);
-}
-
-static LW_NOINLINE void release_slowly(const void *ptr, const struct lw_release *release,
-		const struct lw_frame *frame)
-{
-	struct lw_thread *thread = &lw_self;
-
-	if (!enter(thread))
-		return; /* a record may stay: it is replaced, and counted, when the address comes again */
-	note_release(thread, ptr, release, frame, lw_hint_find(thread, release->kind, frame));
-	leave(thread);
-}
-
-/* What the cold side is told of a release; made there, so that the ordinary way need not. */
-LW_INLINE struct lw_release describe(enum lw_kind kind, bool has_bytes, size_t bytes)
-{
-	return (struct lw_release){
-		.kind = kind, .family = lw_family_of(kind), .has_bytes = has_bytes, .bytes = bytes
-	};
-}
-
-static LW_COLD void closed(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame)
-{
-	const struct lw_release release = describe(kind, has_bytes, bytes);
-
-	release_slowly(ptr, &release, frame);
-}
-
-/* block NULL: there is none at this address. */
-static LW_COLD void wrong(const void *ptr, const struct lw_block *block, enum lw_kind kind, bool has_bytes,
-		size_t bytes, const struct lw_frame *frame, uint32_t hint)
-{
-	const struct lw_release release = describe(kind, has_bytes, bytes);
-
-	if (block)
-		lw_wrong_release(&lw_self, block, &release, frame, hint);
-	else
-		lw_wrong_address(&lw_self, (uintptr_t)ptr, &release, frame, hint);
-}
-
-LW_INLINE void release(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame)
-{
-	struct lw_thread *thread = &lw_self;
-	struct lw_block block;
-	uint32_t hint, after;
-
-	__builtin_prefetch((const char *)ptr - 16, 1); /* the allocator's own head of the block is next */
-	if (LW_UNLIKELY(!enter_quickly(thread, kind, frame, &hint, &after))) {
-		closed(ptr, kind, has_bytes, bytes, frame);
-		return;
-	}
-	if (LW_UNLIKELY(!remove_block(thread, ptr, &block)))
-		wrong(ptr, NULL, kind, has_bytes, bytes, frame, hint);
-	else if (LW_UNLIKELY(block.family != lw_family_of(kind) || (has_bytes && block.bytes != bytes)))
-		wrong(ptr, &block, kind, has_bytes, bytes, frame, hint);
-	leave_quickly(thread, after);
-}
-
-void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
-{
-	release(ptr, kind, false, 0, frame);
-}
-
-void lw_track_free_sized(const void *ptr, enum lw_kind kind, size_t bytes, const struct lw_frame *frame)
-{
-	release(ptr, kind, true, bytes, frame);
-}
-
-void lw_track_free_aligned(const void *ptr, enum lw_kind kind, size_t align, const size_t *bytes,
-		const struct lw_frame *frame)
-{
-	struct lw_release what = describe(kind, bytes, bytes ? *bytes : 0);
-
-	if (what.family != LW_FAMILY_MALLOC)
-		what.family = LW_FAMILY_NEW_ALIGNED;
-	what.has_align = true;
-	what.align = align;
-	release_slowly(ptr, &what, frame);
 }
 
 /* The hint of a realloc that releases a wrong block: its site is used up only by what it allocates. */
@@ -469,7 +376,7 @@ void lw_track_undo(const void *ptr)
 	leave(thread);
 }
 
-/* ---- start and end ---- */
+/* ---- on and off ---- */
 
 void lw_track_start(void)
 {
@@ -492,68 +399,7 @@ void lw_track_forked_inside(void)
 		(void)start_child(&lw_self);
 }
 
-void lw_track_prepare_sandbox(void)
-{
-	struct lw_thread *thread = &lw_self;
-	uintptr_t heap;
-
-	if (!enter(thread))
-		return;
-	heap = (uintptr_t)lw_syscall(SYS_brk, 0);
-	for (uintptr_t at = heap; at < heap + SANDBOX_HEAP_BYTES; at += (uintptr_t)1 << LW_LEAF_BITS) {
-		if (!lw_block_word(at))
-			(void)lw_blocks_add_leaf(at);
-	}
-	leave(thread);
-}
-
 bool lw_track_is_on(void)
 {
 	return lw_load(&mode) == MODE_ON;
-}
-
-void lw_track_exit_begins(void)
-{
-	struct lw_thread *thread = &lw_self;
-
-	if (!enter(thread))
-		return;
-	if (lw_sandboxed() || lw_own.pid == lw_sys_getpid()) /* else a vfork child's */
-		lw_history_note_exit(now_ms());
-	leave(thread);
-}
-
-struct ages {
-	uint64_t inherited;
-};
-
-static void note_age(void *context, uintptr_t address, const struct lw_block *block)
-{
-	struct ages *ages = context;
-	struct lw_site *site;
-	uint32_t born_ms = (uint32_t)lw_block_birth_ms(block->birth);
-
-	(void)address;
-	if (block->is_inherited) {
-		ages->inherited++;
-		return;
-	}
-	if (block->site >= lw_load(&lw_own.nr_sites))
-		return;
-	site = lw_box_site(block->site);
-	if (born_ms < site->oldest_ms)
-		lw_store(&site->oldest_ms, born_ms);
-}
-
-void lw_track_finish(void)
-{
-	struct lw_thread *thread = &lw_self;
-	struct ages ages = { 0 };
-
-	if (!enter(thread))
-		return;
-	lw_count_flush(thread);
-	lw_blocks_visit(note_age, &ages);
-	lw_add(&lw_box->inherited_blocks, ages.inherited);
-	leave(thread);
 }

@@ -11,6 +11,7 @@
 #define LW_RECORD_TRACK_H
 
 #include "preload/base/base.h"
+#include "preload/base/guard.h"
 #include "preload/record/blocks.h"
 #include "preload/share/region.h"
 #include "preload/unwind/unwind.h"
@@ -25,8 +26,19 @@ void lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw
 void lw_track_free(const void *ptr, enum lw_kind release, const struct lw_frame *frame);
 /* Releases that say how big the block is, or how it is aligned (bytes NULL: not said). */
 void lw_track_free_sized(const void *ptr, enum lw_kind release, size_t bytes, const struct lw_frame *frame);
+/* C23's free_sized(): the size, and that no alignment was asked for. */
+void lw_track_free_promised(const void *ptr, size_t bytes, const struct lw_frame *frame);
 void lw_track_free_aligned(const void *ptr, enum lw_kind release, size_t align, const size_t *bytes,
 		const struct lw_frame *frame);
+
+/* A call that gave nothing, or released nothing: what a macro announced of it is over. */
+void lw_track_nothing_slowly(enum lw_kind kind, const struct lw_frame *frame);
+
+LW_INLINE void lw_track_nothing(enum lw_kind kind, const struct lw_frame *frame)
+{
+	if (LW_UNLIKELY(lw_self.gate == LW_GATE_LOOK))
+		lw_track_nothing_slowly(kind, frame);
+}
 
 /*
  * The record of a block that is about to be reallocated, taken out but still counted. False: not

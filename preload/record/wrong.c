@@ -35,7 +35,7 @@ static void add(struct lw_thread *thread, struct lw_event *event, const struct l
 {
 	int index;
 
-	event->free_site = lw_capture(thread, frame, lw_site_key(release->kind, 0, hint), false);
+	event->free_site = lw_capture(thread, frame, lw_site_key(release->kind, 0, hint), 0);
 	if (event->alloc_site < lw_load_acquire(&lw_own.nr_sites))
 		event->flags |= (uint32_t)lw_box_site(event->alloc_site)->align_log2 << LW_EVENT_ALIGN_AT;
 	index = lw_events_add(event);

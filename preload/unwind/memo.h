@@ -28,7 +28,7 @@
 enum {
 	LW_MEMO_SET_BITS = 6,	   /* places in the table */
 	LW_MEMO_WAYS = 4,	   /* entries at each */
-	LW_MEMO_HALVES = 112,	   /* 16-bit numbers per entry: slots, then links in pairs */
+	LW_MEMO_HALVES = 109,	   /* 16-bit numbers per entry: slots, then links in pairs */
 };
 
 struct lw_memo {
@@ -36,10 +36,11 @@ struct lw_memo {
 	const uint64_t *pcs;	/* the site's frames */
 	uint32_t site;
 	uint32_t generation;
-	uint32_t key;		/* kind and hint */
+	uint64_t key;		/* kind, and hint or what leads to it */
 	uint8_t nr;
 	uint8_t nr_links;
 	uint16_t max_slot;
+	uint16_t fp_want;	/* what the frame pointer must be at the start, in words from sp; or LW_LINK_REGISTER */
 	uint16_t halves[LW_MEMO_HALVES];
 };
 
@@ -77,11 +78,13 @@ LW_INLINE bool lw_memo_links_hold(const struct lw_memo *memo, const struct lw_fr
 
 /* The site, if this is the stack the entry remembers, else 0. */
 LW_INLINE uint32_t lw_memo_match(struct lw_thread *thread, const struct lw_memo *memo,
-		const struct lw_frame *frame, uint32_t key)
+		const struct lw_frame *frame, uint64_t key)
 {
 	const uint64_t *words = (const uint64_t *)frame->sp;
-	unsigned nr = memo->nr, i = 1;
+	unsigned nr, i = 1;
 
+	__asm__("" : "+r"(memo)); /* one address: gcc would make it anew from table and place at each use */
+	nr = memo->nr;
 	if (memo->pc != frame->pc || memo->key != key ||
 			LW_UNLIKELY(memo->generation != lw_load(&lw_hot.generation)) ||
 			LW_UNLIKELY(frame->sp < thread->stack_lo ||
@@ -99,32 +102,30 @@ LW_INLINE uint32_t lw_memo_match(struct lw_thread *thread, const struct lw_memo 
 		if (words[memo->halves[i]] != memo->pcs[i])
 			return 0;
 	}
-	return !memo->nr_links || lw_memo_links_hold(memo, frame) ? memo->site : 0;
+	if (memo->fp_want != LW_LINK_REGISTER && frame->fp != frame->sp + 8 * (uintptr_t)memo->fp_want)
+		return 0;
+	return LW_LIKELY(!memo->nr_links) || lw_memo_links_hold(memo, frame) ? memo->site : 0;
 }
 
 /* The site of this stack, or 0: walk it. */
-LW_INLINE uint32_t lw_memo_find(struct lw_thread *thread, const struct lw_frame *frame, uint32_t key)
+LW_INLINE uint32_t lw_memo_find(struct lw_thread *thread, const struct lw_frame *frame, uint64_t key)
 {
 	struct lw_memos *memos = thread->memos;
-	uint32_t place = lw_memo_place(frame), last = memos->last[place];
-	uint32_t site = lw_memo_match(thread, &memos->entries[place][last], frame, key);
+	uint32_t place = lw_memo_place(frame), last = memos->last[place], site = 0;
 
-	if (LW_LIKELY(site))
-		return site;
-	for (uint32_t i = 1; i < LW_MEMO_WAYS; i++) {
+	/* one loop, the likely entry first: two copies of the comparison cost instruction cache */
+	for (uint32_t i = 0; i < LW_MEMO_WAYS && !site; i++) {
 		uint32_t way = (last + i) % LW_MEMO_WAYS;
 
 		site = lw_memo_match(thread, &memos->entries[place][way], frame, key);
-		if (site) {
+		if (LW_UNLIKELY(site && i))
 			memos->last[place] = (uint8_t)way;
-			return site;
-		}
 	}
-	return 0;
+	return site;
 }
 
 /* Remembers what a walk found; does nothing for one that cannot be remembered. */
 void lw_memo_keep(struct lw_memos *memos, const struct lw_frame *frame, const struct lw_stack *stack,
-		const uint64_t *pcs, uint32_t site, uint32_t key, uint32_t generation);
+		const uint64_t *pcs, uint32_t site, uint64_t key, uint32_t generation);
 
 #endif

@@ -72,26 +72,7 @@ LW_INLINE void lw_trail_seek(struct lw_trail_walk *walk, uintptr_t sp)
 }
 
 /* Puts the fresh steps in place of those passed over. No room: the trail begins anew at the next walk. */
-LW_INLINE void lw_trail_splice(struct lw_trail *trail, struct lw_trail_walk *walk)
-{
-	ptrdiff_t more = (ptrdiff_t)walk->nr_fresh - (walk->at - walk->from);
-	ptrdiff_t nr_inner = walk->from - walk->first;
-
-	if (LW_UNLIKELY(walk->first - trail->steps < more)) {
-		walk->first = walk->at = walk->from = trail->steps + LW_TRAIL_STEPS;
-		walk->nr_fresh = 0;
-		return;
-	}
-	walk->first -= more;
-	for (ptrdiff_t i = 0; more > 0 && i < nr_inner; i++)
-		walk->first[i] = walk->first[i + more];
-	for (ptrdiff_t i = nr_inner; more < 0 && i-- > 0;)
-		walk->first[i] = walk->first[i + more];
-	for (uint32_t i = 0; i < walk->nr_fresh; i++)
-		walk->at[(ptrdiff_t)i - walk->nr_fresh] = trail->fresh[i];
-	walk->nr_fresh = 0;
-	walk->from = walk->at;
-}
+void lw_trail_splice(struct lw_trail *trail, struct lw_trail_walk *walk);
 
 LW_INLINE void lw_trail_end(struct lw_trail *trail, struct lw_trail_walk *walk, uintptr_t sp, bool is_kept)
 {

@@ -6,35 +6,47 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 BUILD, SOURCE = sys.argv[1], os.environ['LW_SOURCE']
 LIBRARY = BUILD + '/preload/libleakwatch.so'
 HEADERS = SOURCE + '/preload'
 PAIRS = [(c, cxx) for c, cxx in (('gcc', 'g++'), ('clang', 'clang++')) if shutil.which(cxx)]
-LEVELS = ['-O0', '-O2']
+LEVELS = os.environ.get("LW_LEVELS", "-O0 -O2").split()
 ENV = {k: v for k, v in os.environ.items() if k not in ('LD_PRELOAD', 'LEAKWATCH_OPTIONS')}
 ENV['MALLOC_PERTURB_'] = '0'
 
 work = tempfile.mkdtemp(prefix='leakwatch-wrong.')
 checks = bad = runs = 0
+lock = threading.RLock()
 
 
 def check(name, good, *seen):
     """One line of TAP; what was seen instead follows a bad one."""
     global checks, bad
-    checks += 1
-    print(f'{"" if good else "not "}ok {checks} - {name}', flush=True)
-    if not good:
-        bad += 1
-        for line in '\n'.join(str(s) for s in seen).split('\n')[:40]:
-            print('#', line)
+    with lock:
+        checks += 1
+        print(f'{"" if good else "not "}ok {checks} - {name}', flush=True)
+        if not good:
+            bad += 1
+            for line in '\n'.join(str(s) for s in seen).split('\n')[:40]:
+                print('#', line)
     return good
+
+
+def each(function, items):
+    """Calls function(*item) for each, two at a time: most of the time goes into compilers."""
+    with ThreadPoolExecutor(2) as pool:
+        for _ in pool.map(lambda item: function(*item), items):
+            pass
 
 
 def skip(name, why):
     global checks
-    checks += 1
-    print(f'ok {checks} - {name} # SKIP {why}')
+    with lock:
+        checks += 1
+        print(f'ok {checks} - {name} # SKIP {why}')
 
 
 def done():
@@ -65,10 +77,11 @@ class Run:
 
     def __init__(self, program, *arguments, options='', env=None):
         global runs
-        runs += 1 # a name of its own: the report of a killed process comes later, from the cleaner
-        path = os.path.join(work, f'report-{runs}.json')
-        settings = dict(ENV, LD_PRELOAD=LIBRARY, LEAKWATCH_OPTIONS=f'json={path}{":" * bool(options)}{options}',
-                        **(env or {}))
+        with lock:
+            runs += 1 # a name of its own: the report of a killed process comes later, from the cleaner
+            path = os.path.join(work, f'report-{runs}.json')
+        settings = dict(ENV, LD_PRELOAD=LIBRARY, LEAKWATCH_OPTIONS=f'json={path}{":" * bool(options)}{options}')
+        settings.update(env or {})
         ran = subprocess.run([program, *arguments], cwd=work, env=settings, capture_output=True, text=True,
                              errors='replace', timeout=120, check=False, stdin=subprocess.DEVNULL)
         self.status, self.out, self.err = ran.returncode, ran.stdout, ran.stderr

@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-from common import ENV, HEADERS, LIBRARY, PAIRS, Run, build, check, done, skip, work, write
+from common import ENV, HEADERS, LIBRARY, PAIRS, Run, build, check, done, each, skip, work, write
 
 C_SOURCE = '''#include <stdio.h>
 #include "leakwatch.h"
@@ -119,7 +119,7 @@ int main()
 API_SOURCE = '''#include <stdio.h>
 #include <stdlib.h>
 #include "leakwatch.h"
-static void *kept[200];
+static void *volatile kept[200]; /* else clang leaves allocations out */
 int main(void)
 {
 	size_t blocks = 9;
@@ -156,7 +156,7 @@ int main(void)
 C_STANDARDS = ['c99', 'c11', 'c17', 'c2x', 'gnu99', 'gnu17']
 CXX_STANDARDS = ['c++98', 'c++11', 'c++14', 'c++17', 'c++20', 'c++2b', 'gnu++17']
 STRICT = ['-Wall', '-Wextra', '-Wpedantic', '-Werror']
-CODE = [['-fPIE', '-pie'], ['-fno-pic', '-no-pie'], ['-fPIC', '-pie'], ['-static']]
+CODE = [['-fPIE', '-pie'], ['-fno-pic', '-no-pie'], ['-fPIC', '-pie'], ['-static'], ['-fPIE', '-static-pie']]
 LINKERS = ['bfd', 'gold', 'lld']
 
 
@@ -165,50 +165,69 @@ def alone(program):
     return ran.returncode, ran.stdout
 
 
-def standards(compiler, standard_names, source, expected):
-    for standard in standard_names:
-        for level in '-O0', '-O2':
-            name = f'{compiler} -std={standard} {level}'
-            plain = build('plain', compiler, f'-std={standard}', level, *STRICT, '-D_GNU_SOURCE', f'-I{HEADERS}', source)
-            active = build('active', compiler, f'-std={standard}', level, *STRICT, '-D_GNU_SOURCE', '-DLEAKWATCH',
-                           f'-I{HEADERS}', source)
-            if not plain or not active:
-                continue
-            run = Run(active)
-            check(f'{name}: without warnings; the same inert, without and with the library',
-                  alone(plain) == (0, expected + '0\n') and alone(active) == (0, expected + '0\n')
-                  and (run.status, run.out) == (0, expected + '1\n') and not run.events(),
-                  alone(plain), alone(active), run.status, run.out, *run.texts())
+def installed():
+    return [linker for linker in LINKERS if shutil.which(f'ld.{linker}')]
 
 
-def linkers(compiler, source, expected):
-    for linker in LINKERS:
-        if not shutil.which(f'ld.{linker}'):
-            skip(f'{compiler} {linker}', 'not installed')
+def one_standard(compiler, standard, source, expected):
+    """Compiled once, linked by each linker. Inert: the compiler's word; that the code is the same: is_inert()."""
+    name, mark = f'{compiler} -std={standard}', f'{compiler}-{standard}'
+    base = [compiler, f'-std={standard}', *STRICT, '-D_GNU_SOURCE', f'-I{HEADERS}']
+    build(f'{mark}-inert', *base, '-O1', '-fsyntax-only', source)
+    active = build(f'{mark}.o', *base, '-O2', '-DLEAKWATCH', '-c', source)
+    if not active:
+        return
+    for linker in installed():
+        program = build(f'{mark}-{linker}', compiler, f'-fuse-ld={linker}', active)
+        check(f'{name} {linker}: without warnings, links and runs without the library',
+              program and alone(program) == (0, expected + '0\n'), program and alone(program))
+    run = Run(program)
+    check(f'{name}: the same with it, and nothing is reported',
+          (run.status, run.out) == (0, expected + '1\n') and not run.events(), run.status, run.out, *run.texts())
+
+
+def one_level(compiler, standard, source, expected):
+    """Not optimised: other warnings, other code. And as it is without -DLEAKWATCH."""
+    for name, flags, seen in ('active', ['-DLEAKWATCH'], '1\n'), ('inert', [], '0\n'):
+        program = build(f'{compiler}-{standard}-{name}-O0', compiler, f'-std={standard}', '-O0', *STRICT, '-D_GNU_SOURCE', *flags,
+                        f'-I{HEADERS}', source)
+        if not program:
             continue
-        for code in CODE:
-            program = build('linked', compiler, '-O2', *code, f'-fuse-ld={linker}', '-w', '-DLEAKWATCH', '-D_GNU_SOURCE',
-                            f'-I{HEADERS}', source)
-            if not program:
-                continue
-            good = alone(program) == (0, expected + '0\n')
-            if code != ['-static']:
-                run = Run(program)
-                good = good and (run.status, run.out) == (0, expected + '1\n')
-            check(f'{compiler} {linker} {" ".join(code)}: links and runs without the library, and finds it', good,
-                  alone(program))
+        run = Run(program)
+        check(f'{compiler} -std={standard} -O0, {name}: without warnings, the same without and with the library',
+              alone(program) == (0, expected + '0\n') and (run.status, run.out) == (0, expected + seen)
+              and not run.events(), alone(program), run.status, run.out, *run.texts())
+
+
+def one_code_model(compiler, code, source, expected):
+    compile_flag = [flag for flag in code if flag.startswith('-f')]
+    mark = f'{compiler}{"".join(code)}'
+    made = build(f'{mark}.o', compiler, '-O2', *compile_flag, '-w', '-DLEAKWATCH', '-D_GNU_SOURCE', f'-I{HEADERS}', '-c', source)
+    for linker in installed() if made else []:
+        if linker == 'gold' and '-static-pie' in code:
+            continue # it has no --no-dynamic-linker
+        program = build(f'{mark}-{linker}', compiler, *code, f'-fuse-ld={linker}', made)
+        if not program:
+            continue
+        good = alone(program) == (0, expected + '0\n')
+        if '-static' not in code and '-static-pie' not in code:
+            run = Run(program)
+            good = good and (run.status, run.out) == (0, expected + '1\n')
+        check(f'{compiler} {linker} {" ".join(code)}: links and runs without the library, and finds it', good,
+              alone(program))
 
 
 def is_inert(compiler, source, name):
     """The object made without LEAKWATCH is the one made with an empty header."""
-    os.makedirs(os.path.join(work, 'empty'), exist_ok=True)
+    empty = os.path.join(work, f'{compiler}-empty')
+    os.makedirs(empty, exist_ok=True)
     text = '#pragma once\n' + ''.join(f'#include <{h}>\n' for h in ('stdlib.h', 'malloc.h', 'string.h', 'stddef.h'))
     if name.endswith('.cc'):
         text += '#include <new>\n'
-    write('empty/leakwatch.h', text)
+    write(f'{compiler}-empty/leakwatch.h', text)
     objects = []
-    for folder in HEADERS, os.path.join(work, 'empty'):
-        out = build('inert.s', compiler, '-O2', '-S', '-w', f'-I{folder}', source)
+    for folder in HEADERS, empty:
+        out = build(f'{compiler}-inert.s', compiler, '-O2', '-S', '-w', f'-I{folder}', source)
         if not out:
             return
         with open(out, encoding='utf-8') as file:
@@ -221,14 +240,15 @@ def errors(compiler):
     for what in ('struct S { S(const S &) = delete; };', 'void *operator new(unsigned long, char);',
                  'void operator delete(void *, char);', 'int *f() { return ::new int; }', 'void f(int *p) { ::delete p; }',
                  'void *f() { return (void *)new int; }'):
-        source = write('error.cc', f'#include "leakwatch.h"\n#include "leakwatch_on.h"\n{what}\n')
+        source = write(f'{compiler}-error.cc', f'#include "leakwatch.h"\n#include "leakwatch_on.h"\n{what}\n')
         ran = subprocess.run([compiler, '-std=c++17', '-fsyntax-only', '-DLEAKWATCH', f'-I{HEADERS}', source],
                              capture_output=True, text=True, check=False)
         check(f'{compiler}: {what} is an error at its line', ran.returncode and 'error.cc:3:' in ran.stderr, ran.stderr)
 
 
 def api(compiler):
-    program = build('api', compiler, '-g', '-O1', '-DLEAKWATCH', f'-I{HEADERS}', write('api.c', API_SOURCE))
+    source = write(f'{compiler}-api.c', API_SOURCE)
+    program = build(f'{compiler}-api', compiler, '-g', '-O1', '-DLEAKWATCH', f'-I{HEADERS}', source)
     if not program:
         return
     check(f'{compiler}: the API without the library', alone(program) == (0, '0 0\n' * 5 + 'end\n'), alone(program))
@@ -253,15 +273,19 @@ def main():
     c_source, cxx_source = write('use.c', C_SOURCE), write('use.cc', CXX_SOURCE)
     inert_c = write('inert.c', '#include "leakwatch.h"\nvoid *f(unsigned long n) { free(malloc(1)); return malloc(n); }\n')
     inert_cxx = write('inert.cc', '#include "leakwatch.h"\nint *f() { delete[] new char[3]; return new int(3); }\n')
+    for linker in LINKERS:
+        if linker not in installed():
+            skip(f'linker {linker}', 'not installed')
+    jobs = []
     for cc, cxx in PAIRS:
-        standards(cc, C_STANDARDS, c_source, '5 ')
-        standards(cxx, CXX_STANDARDS, cxx_source, '6 4 ')
-        linkers(cc, c_source, '5 ')
-        linkers(cxx, cxx_source, '6 4 ')
-        is_inert(cc, inert_c, 'inert.c')
-        is_inert(cxx, inert_cxx, 'inert.cc')
-        errors(cxx)
-        api(cc)
+        jobs += [(one_standard, cxx, standard, cxx_source, '6 4 ') for standard in CXX_STANDARDS]
+        jobs += [(one_level, cxx, standard, cxx_source, '6 4 ') for standard in ('c++98', 'c++20')]
+        jobs += [(one_code_model, cxx, code, cxx_source, '6 4 ') for code in CODE]
+        jobs += [(one_standard, cc, standard, c_source, '5 ') for standard in C_STANDARDS]
+        jobs += [(one_level, cc, standard, c_source, '5 ') for standard in ('c99', 'c2x')]
+        jobs += [(one_code_model, cc, code, c_source, '5 ') for code in CODE]
+        jobs += [(is_inert, cc, inert_c, 'inert.c'), (is_inert, cxx, inert_cxx, 'inert.cc'), (errors, cxx), (api, cc)]
+    each(lambda function, *arguments: function(*arguments), jobs)
     assert os.path.exists(LIBRARY)
     done()
 

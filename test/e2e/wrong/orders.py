@@ -5,7 +5,7 @@
 usage: orders.py BUILD-FOLDER. Lines are found by the marks /*name*/ in the sources below."""
 import re
 
-from common import HEADERS, LEVELS, PAIRS, Run, build, check, done, write
+from common import HEADERS, LEVELS, PAIRS, Run, build, check, done, each, write
 
 SHARED = '''#include <cstdlib>
 struct B { long x; };
@@ -124,6 +124,56 @@ int main() {
 	third_party(); never_arrives(); thrown(); jumped(); one_expression(); members_first(); in_arguments(); of_c();
 }
 '''
+C_SOURCE = '''#include <stdint.h>
+#include <stdlib.h>
+#include "leakwatch.h"
+#define NI __attribute__((noinline))
+#define END __asm__ volatile("")
+void *new_int(void);
+static void *hide(void *p) { __asm__ volatile("" : "+r"(p) : : "memory"); return p; }
+static volatile size_t huge = SIZE_MAX / 2;
+static volatile int nr_times = 2;
+NI void last(void *p) {
+	free(p); /*last*/
+}
+NI void last_of_two(void *p, void *q) {
+	free(p); /*last-before*/
+	free(q); /*last-two*/
+}
+NI void *copied_last(const char *s) {
+	return strdup(s); /*copied-last*/
+}
+NI void *made_last(size_t n) {
+	return malloc(n); /*made-last*/
+}
+NI void null_first(void *p, void *nothing) {
+	free(nothing);
+	(free)(p);
+	END;
+}
+NI void no_memory_first(void *p, void *kept) {
+	if (hide(malloc(huge)) || hide(calloc(1, huge)) || hide(realloc(kept, huge)) || hide(aligned_alloc(64, huge)))
+		abort();
+	(free)(p);
+	(free)(kept);
+	END;
+}
+int main(void)
+{
+	static void *leaked[4];
+	int i;
+	for (i = 0; i < nr_times; i++) {
+		last(new_int());
+		last_of_two(new_int(), new_int());
+		null_first(new_int(), NULL);
+		no_memory_first(new_int(), malloc(10)); /*kept*/
+		leaked[2 * i] = copied_last("text");
+		leaked[2 * i + 1] = made_last(5);
+	}
+	return !leaked[3];
+}
+'''
+C_HINTED = ['last', 'last-before', 'last-two']
 # the sites in files with macros that must be named, and nothing else may be given a line by a macro
 HINTED = ['inner', 'nested', 'nested-other', 'inner-virtual', 'deep-middle', 'deep-outer', 'inner-none', 'outer-only',
           'after-nothing', 'after-throw', 'after-jump', 'comma-a', 'comma-c', 'condition', 'members', 'arguments',
@@ -134,10 +184,28 @@ def lines_of(text):
     return {mark: nr for nr, line in enumerate(text.split('\n'), 1) for mark in re.findall(r'/\*([a-z-]+)\*/', line)}
 
 
+def of_c(cc, cxx, level):
+    """C's sites are taken back by nobody: those of calls that came to nothing, or were a function's last act."""
+    lines, mark = lines_of(C_SOURCE), f'{cc}{level}'
+    made = build(f'{mark}.o', cc, '-g', level, '-w', '-DLEAKWATCH', f'-I{HEADERS}', '-c', write(f'{mark}.c', C_SOURCE))
+    program = made and build(f'{mark}-c', cxx, made, 'new.cc')
+    if not program:
+        return
+    run = Run(program)
+    got = {(e.get('hint', {}).get('line'), e['count']) for _, _, e in run.events()}
+    expected = {(lines[m], 2) for m in C_HINTED}
+    check(f'{cc} {level}: releases that are a function\'s last act name their own line',
+          expected <= got, got, *run.texts())
+    check(f'{cc} {level}: what follows a call that came to nothing is given no line', got - expected == {(None, 2)}, got)
+    leaked = {(s.get('hint', {}).get('line'), s['blocks']) for s in run.report.get('sites', []) if s['verdict'] != 'runtime'}
+    check(f'{cc} {level}: so do allocations', leaked == {(lines['copied-last'], 2), (lines['made-last'], 2)}, leaked)
+
+
 def main():
     write('shared.h', SHARED)
     other, source, lines = write('other.cc', OTHER), write('main.cc', MAIN), lines_of(MAIN)
-    for _, cxx in PAIRS:
+    write('new.cc', 'extern "C" void *new_int() { return new int; }\n')
+    for cc, cxx in PAIRS:
         for level in LEVELS:
             for fixed in [], ['-fno-pic', '-no-pie']:
                 program = build('orders', cxx, '-std=c++17', '-g', level, *fixed, '-w', '-DLEAKWATCH', f'-I{HEADERS}',
@@ -155,6 +223,7 @@ def main():
                 elsewhere = [e for _, _, e in run.events() if 'hint' not in e]
                 check(f'{name}: 7 releases in the file without macros have none', sum(e['count'] for e in elsewhere) == 7,
                       *run.texts())
+        each(of_c, [(cc, cxx, level) for level in LEVELS])
     done()
 
 

@@ -5,9 +5,10 @@ own, placement, containers, memory that one module allocates and another frees.
 
 usage: quiet.py BUILD-FOLDER. Each program must end as it does alone, without a mismatch or an error, with nothing on
 stderr; the counts that a program's own operators keep show that they are called as often as alone."""
+import os
 import subprocess
 
-from common import ENV, LEVELS, PAIRS, Run, build, check, done, write
+from common import ENV, LEVELS, LIBRARY, PAIRS, Run, build, check, done, each, work, write
 
 NEW = '''void *operator new(std::size_t n) { nr_new++; void *p = malloc(n ? n : 1); if (!p) throw std::bad_alloc(); return p; }
 '''
@@ -29,12 +30,11 @@ SIZED = '''void operator delete(void *p, std::size_t) noexcept { nr_delete += !!
 '''
 OPERATORS = {'new': NEW, 'delete': DELETE, 'new and delete': NEW + DELETE, 'arrays': ARRAYS, 'with a header': OFFSET,
              'new with a helper': HELPED, 'sized delete': SIZED}
-COUNTS = '''#include <cstdio>
-#include <cstdlib>
-#include <new>
+COUNTS = '''#include "standard.h"
 int nr_new, nr_delete;
 '''
-USE = '''#include <cstdio>
+STANDARD = '''#pragma once
+#include <cstdio>
 #include <cstdlib>
 #include <list>
 #include <map>
@@ -42,6 +42,8 @@ USE = '''#include <cstdio>
 #include <new>
 #include <string>
 #include <vector>
+'''
+USE = '''#include "standard.h"
 extern int nr_new, nr_delete;
 template <class T> static T *hide(T *p) { __asm__ volatile("" : "+r"(p) : : "memory"); return p; }
 struct Base { virtual ~Base() {} int a = 1; };
@@ -122,9 +124,48 @@ int main() {
 	puts("odd");
 }
 '''
-LIBRARY = '''#include <cstdlib>
+MODULE = '''#include <cstdlib>
 extern "C" void *lib_alloc(std::size_t n) { return malloc(n); }
 extern "C" void lib_free(void *p) { free(p); }
+'''
+# an allocator behind us whose functions call each other by their exported names
+NESTED = '''#include <stddef.h>
+#include <string.h>
+static char room[16 << 20] __attribute__((aligned(4096)));
+static size_t used;
+void *memalign(size_t align, size_t n)
+{
+	if (align < 16)
+		align = 16;
+	used = (used + align - 1) / align * align;
+	used += n + !n;
+	return used <= sizeof(room) ? room + used - n - !n : NULL;
+}
+void *malloc(size_t n) { return memalign(16, n); }
+void free(void *p) { (void)p; }
+void *calloc(size_t a, size_t b) { return malloc(a * b); }
+void *realloc(void *old, size_t n) { void *p = malloc(n); return old && p ? memcpy(p, old, n) : p; }
+void *aligned_alloc(size_t align, size_t n) { return memalign(align, n); }
+int posix_memalign(void **out, size_t align, size_t n) { *out = memalign(align, n); return *out ? 0 : 12; }
+size_t malloc_usable_size(void *p) { (void)p; return 0; }
+'''
+USE_NESTED = '''#include <stdlib.h>
+static void *volatile p;
+int main(void)
+{
+	int i;
+	for (i = 0; i < 100; i++) {
+		void *got;
+		if (posix_memalign(&got, 64, 100))
+			return 1;
+		free(got);
+		p = calloc(3, 4);
+		free(p);
+		p = aligned_alloc(64, 128);
+		free(p);
+	}
+	return 0;
+}
 '''
 GNU = '-std=c++17'
 
@@ -139,39 +180,61 @@ def quiet(name, program):
     check(f'{name}: nothing is leaked', not leaked, leaked)
 
 
+def one_level(cxx, level):
+    """Objects are compiled once and linked in every way; the standard headers are compiled before."""
+    base = [cxx, GNU, level, '-w', '-g', '-fsized-deallocation', '-fPIE']
+    mark = f'{cxx}{level}'
+
+    def make(source, *arguments):
+        return build(f'{mark}-{source}{"".join(arguments)}.o', *base, *arguments, '-include', f'{mark}/standard.h', '-c',
+                     source)
+
+    os.mkdir(os.path.join(work, mark))
+    write(f'{mark}/standard.h', STANDARD)
+    build(f'{mark}/standard.h.gch', *base, '-x', 'c++-header', f'{mark}/standard.h')
+    use, counts, odd = make('use.cc'), make('counts.cc'), make('odd.cc')
+    operators = {which: make(f'ops-{which.replace(" ", "-")}.cc') for which in OPERATORS}
+    pair = build(f'{mark}-libpair.so', *base, '-fPIC', '-shared', 'library.cc')
+
+    def link(name, out, *parts):
+        program = build(f'{mark}-{out}', cxx, *parts, '-Wl,-rpath,$ORIGIN')
+        if program:
+            quiet(f'{cxx} {level}: {name}', program)
+
+    link('no operators', 'use', use, counts)
+    link('its own libstdc++', 'static', use, counts, '-static-libstdc++')
+    link('odd pairs', 'odd', odd, pair)
+    for which, object_file in operators.items():
+        dashed = which.replace(' ', '-')
+        link(f'{which}, in the program', f'in-program-{dashed}', use, object_file)
+        library = build(f'{mark}-lib{dashed}.so', *base, '-fPIC', '-shared', f'ops-{dashed}.cc')
+        link(f'{which}, in a library', f'in-library-{dashed}', use, library)
+        if level == '-O2':
+            one = make(f'one-{dashed}.cc')
+            link(f'{which}, in the same file', f'in-file-{dashed}', one)
+
+
+def nested(compiler):
+    library = build('libnested.so', compiler, '-O1', '-w', '-fno-builtin', '-fPIC', '-shared', write('nested.c', NESTED))
+    program = build('use-nested', compiler, '-O0', '-w', write('use-nested.c', USE_NESTED))
+    if not library or not program:
+        return
+    run = Run(program, env={'LD_PRELOAD': f'{LIBRARY} {library}'})
+    summary = run.report.get('summary', {})
+    check('an allocator whose functions call each other: each block counts once',
+          run.status == 0 and (summary.get('total_allocs'), summary.get('total_frees')) == (300, 300)
+          and not run.report.get('dropped'), run.status, summary, run.report.get('dropped'), *run.texts())
+
+
 def main():
-    use, odd = write('use.cc', USE), write('odd.cc', ODD)
-    counts, library = write('counts.cc', COUNTS), write('library.cc', LIBRARY)
+    write('standard.h', STANDARD)
+    write('use.cc', USE), write('odd.cc', ODD)
+    write('counts.cc', COUNTS), write('library.cc', MODULE)
     for which, text in OPERATORS.items():
         write(f'ops-{which.replace(" ", "-")}.cc', COUNTS + text)
-    for _, cxx in PAIRS:
-        for level in LEVELS:
-            base = [cxx, GNU, level, '-w', '-g', '-fsized-deallocation']
-            program = build('use', *base, use, counts)
-            if program:
-                quiet(f'{cxx} {level}: no operators', program)
-            for which in OPERATORS:
-                ops = f'ops-{which.replace(" ", "-")}.cc'
-                name = f'{cxx} {level}: {which}'
-                program = build('in-program', *base, use, ops)
-                if program:
-                    quiet(f'{name}, in the program', program)
-                if level == '-O2':
-                    write('one.cc', COUNTS + OPERATORS[which] + USE)
-                    program = build('in-file', *base, 'one.cc')
-                    if program:
-                        quiet(f'{name}, in the same file', program)
-                if build('libops.so', *base, '-fPIC', '-shared', ops):
-                    program = build('in-library', *base, use, '-L.', '-lops', '-Wl,-rpath,$ORIGIN')
-                    if program:
-                        quiet(f'{name}, in a library', program)
-            if build('libpair.so', *base, '-fPIC', '-shared', library):
-                program = build('odd', *base, odd, '-L.', '-lpair', '-Wl,-rpath,$ORIGIN')
-                if program:
-                    quiet(f'{cxx} {level}: odd pairs', program)
-            program = build('static', *base, use, counts, '-static-libstdc++')
-            if program:
-                quiet(f'{cxx} {level}: its own libstdc++', program)
+        write(f'one-{which.replace(" ", "-")}.cc', COUNTS + OPERATORS[which] + USE)
+    each(one_level, [(cxx, level) for _, cxx in PAIRS for level in LEVELS])
+    nested(PAIRS[0][0])
     done()
 
 

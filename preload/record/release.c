@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * release.c - a block is released: its record goes, and what it was is held against how it is released.
+ *
+ * That takes a dozen instructions on the ordinary way, because the record's word has it all. What is not as it
+ * should be leaves that way for good, so that nothing need be kept in registers for it. Declared in track.h.
+ */
+#include "preload/record/count.h"
+#include "preload/record/enter.h"
+#include "preload/record/families.h"
+#include "preload/record/track.h"
+#include "preload/record/wrong.h"
+#include "preload/share/box.h"
+
+/* A block whose record was taken out is freed, unless it was a parent's. */
+LW_INLINE void count_removed(struct lw_thread *thread, const struct lw_block *block)
+{
+	if (LW_UNLIKELY(block->is_inherited))
+		lw_add(&lw_box->inherited_blocks, 1);
+	else
+		lw_count_free(thread, block->site, block->bytes);
+}
+
+LW_INLINE bool remove_block(struct lw_thread *thread, const void *ptr, struct lw_block *block)
+{
+	if (LW_UNLIKELY(!lw_blocks_remove((uintptr_t)ptr, block)))
+		return false;
+	count_removed(thread, block);
+	return true;
+}
+
+/* What names an alignment, or a size without one, is looked at as if it were wrong. */
+LW_INLINE void note_release(struct lw_thread *thread, const void *ptr, const struct lw_release *release,
+		const struct lw_frame *frame, uint32_t hint)
+{
+	struct lw_block block;
+
+	if (LW_UNLIKELY(!remove_block(thread, ptr, &block)))
+		lw_wrong_address(thread, (uintptr_t)ptr, release, frame, hint);
+	else if (LW_UNLIKELY(block.family != release->family ||
+			(release->has_bytes && (block.bytes != release->bytes || release->kind == LW_KIND_FREE)) ||
+			release->has_align))
+		lw_wrong_release(thread, &block, release, frame, hint);
+}
+
+static LW_NOINLINE void release_slowly(const void *ptr, const struct lw_release *release,
+		const struct lw_frame *frame)
+{
+	struct lw_thread *thread = &lw_self;
+
+	if (!lw_track_enter())
+		return; /* a record may stay: it is replaced, and counted, when the address comes again */
+	note_release(thread, ptr, release, frame, lw_hint_find(thread, release->kind, frame));
+	lw_track_leave();
+}
+
+/* What the cold side is told of a release; made there, so that the ordinary way need not. */
+LW_INLINE struct lw_release describe(enum lw_kind kind, bool has_bytes, size_t bytes)
+{
+	return (struct lw_release){
+		.kind = kind, .family = lw_family_of(kind), .has_bytes = has_bytes, .bytes = bytes
+	};
+}
+
+static LW_COLD void closed(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
+		const struct lw_frame *frame)
+{
+	const struct lw_release release = describe(kind, has_bytes, bytes);
+
+	release_slowly(ptr, &release, frame);
+}
+
+/* There is no block at this address. */
+static LW_COLD void wrong_address(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
+		const struct lw_frame *frame, uint32_t hint)
+{
+	const struct lw_release release = describe(kind, has_bytes, bytes);
+
+	lw_wrong_address(&lw_self, (uintptr_t)ptr, &release, frame, hint);
+}
+
+static LW_COLD void wrong(const struct lw_block *block, enum lw_kind kind, bool has_bytes, size_t bytes,
+		const struct lw_frame *frame, uint32_t hint)
+{
+	const struct lw_release release = describe(kind, has_bytes, bytes);
+
+	lw_wrong_release(&lw_self, block, &release, frame, hint);
+}
+
+/* lw_family_of(), for a kind that the compiler does not know: one load. */
+static const uint8_t families[LW_NR_KINDS] = {
+	[LW_KIND_DELETE] = LW_FAMILY_NEW,
+	[LW_KIND_DELETE_ARRAY] = LW_FAMILY_NEW_ARRAY,
+};
+
+_Static_assert(LW_KIND_DELETE_ARRAY == LW_KIND_DELETE + 1 && LW_FAMILY_NEW_ARRAY == LW_FAMILY_NEW + 1,
+		"a delete's family is counted from its kind");
+
+LW_INLINE bool is_right(const struct lw_block *block, enum lw_kind kind, bool has_bytes, size_t bytes)
+{
+	/* only deletes come with a size here: see the assertion */
+	enum lw_family family = has_bytes ? LW_FAMILY_NEW + (kind - LW_KIND_DELETE) : families[kind];
+
+	return block->family == family && (!has_bytes || block->bytes == bytes);
+}
+
+/* A right release that may be announced: that site is used up. The gate to be. */
+static LW_NOINLINE enum lw_gate search_release(struct lw_thread *thread, enum lw_kind kind,
+		const struct lw_frame *frame)
+{
+	(void)lw_hint_find(thread, kind, frame);
+	return lw_open_or_look(thread);
+}
+
+/* The rest of a release that is not as it should be, or of a parent's block: all of it, so that the other way needs
+ * to keep nothing for this one. */
+static LW_COLD void rest_of_odd(uint32_t site, uint64_t block_bytes, enum lw_family family, bool is_inherited,
+		enum lw_kind kind, bool has_bytes, size_t bytes, const struct lw_frame *frame)
+{
+	const struct lw_block block = {
+		.site = site, .bytes = block_bytes, .family = family, .is_inherited = is_inherited
+	};
+
+	count_removed(&lw_self, &block);
+	if (!is_right(&block, kind, has_bytes, bytes))
+		wrong(&block, kind, has_bytes, bytes, frame, lw_hint_find(&lw_self, kind, frame));
+	else
+		(void)lw_hint_find(&lw_self, kind, frame);
+	lw_leave_quickly(&lw_self, lw_open_or_look(&lw_self));
+}
+
+static LW_COLD void rest_of_missing(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
+		const struct lw_frame *frame)
+{
+	wrong_address(ptr, kind, has_bytes, bytes, frame, lw_hint_find(&lw_self, kind, frame));
+	lw_leave_quickly(&lw_self, lw_open_or_look(&lw_self));
+}
+
+LW_INLINE void release_as(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
+		const struct lw_frame *frame, bool is_announced)
+{
+	struct lw_thread *thread = &lw_self;
+	enum lw_gate after = is_announced ? LW_GATE_LOOK : LW_GATE_OPEN; /* another will come soon */
+	struct lw_block block;
+
+	if (LW_UNLIKELY(!lw_blocks_remove((uintptr_t)ptr, &block))) {
+		rest_of_missing(ptr, kind, has_bytes, bytes, frame);
+		return;
+	}
+	if (LW_UNLIKELY(block.is_inherited || !is_right(&block, kind, has_bytes, bytes))) {
+		rest_of_odd(block.site, block.bytes, block.family, block.is_inherited, kind, has_bytes, bytes, frame);
+		return;
+	}
+	/* for a release that is right it matters only that its own site is used up */
+	if (is_announced && LW_UNLIKELY(!lw_hint_use_known(thread, frame)))
+		after = search_release(thread, kind, frame);
+	lw_count_free(thread, block.site, block.bytes);
+	lw_leave_quickly(thread, after);
+}
+
+static LW_HOT void free_announced(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
+{
+	release_as(ptr, kind, false, 0, frame, true);
+}
+
+static LW_HOT void free_unannounced(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
+{
+	release_as(ptr, kind, false, 0, frame, false);
+}
+
+static LW_HOT void free_sized_announced(const void *ptr, enum lw_kind kind, size_t bytes,
+		const struct lw_frame *frame)
+{
+	release_as(ptr, kind, true, bytes, frame, true);
+}
+
+static LW_HOT void free_sized_unannounced(const void *ptr, enum lw_kind kind, size_t bytes,
+		const struct lw_frame *frame)
+{
+	release_as(ptr, kind, true, bytes, frame, false);
+}
+
+void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
+{
+	uint32_t gate;
+
+	__builtin_prefetch((const char *)ptr - 16, 1); /* the allocator's own head of the block is next */
+	gate = lw_enter_quickly(&lw_self);
+	if (LW_LIKELY(gate == LW_GATE_OPEN))
+		free_unannounced(ptr, kind, frame);
+	else if (gate == LW_GATE_LOOK)
+		free_announced(ptr, kind, frame);
+	else
+		closed(ptr, kind, false, 0, frame);
+}
+
+void lw_track_free_sized(const void *ptr, enum lw_kind kind, size_t bytes, const struct lw_frame *frame)
+{
+	uint32_t gate;
+
+	__builtin_prefetch((const char *)ptr - 16, 1);
+	gate = lw_enter_quickly(&lw_self);
+	if (LW_LIKELY(gate == LW_GATE_OPEN))
+		free_sized_unannounced(ptr, kind, bytes, frame);
+	else if (gate == LW_GATE_LOOK)
+		free_sized_announced(ptr, kind, bytes, frame);
+	else
+		closed(ptr, kind, true, bytes, frame);
+}
+
+void lw_track_free_promised(const void *ptr, size_t bytes, const struct lw_frame *frame)
+{
+	closed(ptr, LW_KIND_FREE, true, bytes, frame);
+}
+
+void lw_track_free_aligned(const void *ptr, enum lw_kind kind, size_t align, const size_t *bytes,
+		const struct lw_frame *frame)
+{
+	struct lw_release what = describe(kind, bytes, bytes ? *bytes : 0);
+
+	if (what.family != LW_FAMILY_MALLOC)
+		what.family = LW_FAMILY_NEW_ALIGNED;
+	what.has_align = true;
+	what.align = align;
+	release_slowly(ptr, &what, frame);
+}
