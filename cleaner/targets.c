@@ -209,10 +209,7 @@ static void bury(struct target *target, unsigned long nr_attached, uint64_t now_
 	map = claim(target->shmid, copy.state);
 	if (!map)
 		return;
-	if (!reporter_start(target->shmid, &copy, target->signal, map)) {
-		(void)shmdt(map);
-		remove_segment(target);
-	}
+	reporter_start(target->shmid, &copy, target->signal, map);
 }
 
 static void see_death(struct target *target, uint64_t now_ns)

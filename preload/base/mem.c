@@ -26,7 +26,7 @@ static uint64_t small_bytes;
 static struct large {
 	void *start; /* release: bytes is set */
 	size_t bytes;
-} large[MAX_LARGE];
+} large[MAX_LARGE] LW_ROOM;
 static uint32_t nr_large;
 
 /* All mappings, for a scan, which must not take our tables for the program's. */

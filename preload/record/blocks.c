@@ -8,7 +8,7 @@
 enum { PAGE_WORDS = 4096 / sizeof(uint64_t) };
 
 /* Used at the end of the process, or by a fork's one thread. */
-static struct lw_blocks_room own_room;
+static struct lw_blocks_room own_room LW_ROOM;
 
 /* Values of the fork bits that blocks in the table may have. */
 static uint32_t used_epochs;

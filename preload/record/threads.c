@@ -304,14 +304,19 @@ void lw_threads_give_back(struct lw_thread *thread)
 	give_room(thread);
 }
 
-void lw_threads_init(void)
+void lw_threads_make_key(void)
 {
-	make_directories();
-	if (pthread_key_create(&end_key, end_thread))
+	if (has_end_key || pthread_key_create(&end_key, end_thread))
 		return;
 	has_end_key = end_key < MAX_SAFE_KEY;
 	if (!has_end_key)
 		(void)pthread_key_delete(end_key);
+}
+
+void lw_threads_init(void)
+{
+	make_directories();
+	lw_threads_make_key();
 }
 
 bool lw_threads_attach(struct lw_thread *thread)

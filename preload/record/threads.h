@@ -20,6 +20,9 @@ struct lw_scratch {
 /* Once, before any thread is attached: learn when threads end. May be called in a hook. */
 void lw_threads_init(void);
 
+/* Its part that wants an early place, for a process that comes up later: keys made early have small numbers. */
+void lw_threads_make_key(void);
+
 /* Sets *thread up for this process. False: no memory; the thread's gate is then OFF. */
 bool lw_threads_attach(struct lw_thread *thread);
 

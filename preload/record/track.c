@@ -21,7 +21,7 @@
 #include "preload/unwind/memo.h"
 #include "preload/unwind/stack.h"
 
-union lw_hot_page lw_hot_page __attribute__((aligned(4096)));
+union lw_hot_page lw_hot_page LW_ROOM __attribute__((aligned(4096)));
 
 enum { SANDBOX_HEAP_BYTES = 256 << 20, NS_PER_MS = 1000000, GENERATIONS_PER_FORK = 1 << 24 };
 
@@ -516,7 +516,8 @@ void lw_track_exit_begins(void)
 {
 	struct lw_thread *thread = &lw_self;
 
-	if (!enter(thread))
+	/* a process without any event has nothing to note, and need not come up for it now */
+	if (!lw_load(&lw_hot.active) || !enter(thread))
 		return;
 	if (lw_sandboxed() || lw_own.pid == lw_sys_getpid()) /* else a vfork child's */
 		lw_history_note_exit(now_ms());

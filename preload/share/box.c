@@ -185,19 +185,18 @@ static void start_counting(struct lw_region_header *region)
 {
 	lw_box = region;
 	LW_BOX_PUBLISH(nr_sites, 1);  /* id 0: unknown */
-	LW_BOX_PUBLISH(nr_rows, 1);   /* row 0: shared */
+	LW_BOX_PUBLISH(nr_rows, 1);   /* row 0: shared, always in use; its page comes with its first count */
 	LW_BOX_PUBLISH(nr_chunks, 1);
 	LW_BOX_PUBLISH(pool_used, 1); /* offset 0 means none */
 	LW_BOX_PUBLISH(nr_hints, 1);
 	LW_BOX_PUBLISH(nr_modules, 0);
 	LW_BOX_PUBLISH(nr_events, 0);
 	LW_BOX_PUBLISH(nr_marks, 0);
-	lw_box_row(0)->state = LW_ROW_USED;
 }
 
 bool lw_box_create(const struct lw_options *settings, int *refusal)
 {
-	static struct lw_region_header mine; /* too much for a small stack */
+	static struct lw_region_header mine LW_ROOM; /* too much for a small stack */
 	struct lw_region_header *region = NULL;
 	uint32_t max_sites = settings->max_sites;
 	int shmid = -1;
@@ -265,7 +264,7 @@ static void count_on(struct lw_region_header *region)
 
 bool lw_box_renew(void)
 {
-	static struct lw_region_header mine;
+	static struct lw_region_header mine LW_ROOM;
 	struct lw_region_header *parent = lw_box, *region;
 	uint64_t bytes = lw_own.total_bytes;
 	int shmid, refusal;

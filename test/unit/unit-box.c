@@ -116,7 +116,7 @@ static int is_created(void)
 	wrong |= (shmctl(lw_box->shmid, IPC_STAT, &stat) || (stat.shm_perm.mode & 0777) != 0600) << 2;
 	wrong |= (lw_region_attach(getpid(), lw_box->start_ticks, &found, &bytes, &shmid, &why) != 0) << 3;
 	wrong |= (shmid != lw_box->shmid || found->pid != getpid()) << 4;
-	wrong |= (lw_box->nr_sites != 1 || lw_box->pool_used == 0 || lw_box_row(0)->state != LW_ROW_USED) << 5;
+	wrong |= (lw_box->nr_sites != 1 || lw_box->pool_used == 0 || lw_box->nr_rows != 1) << 5;
 	lw_box_remove();
 	wrong |= (attempt_of(shmid) != -1) << 6;
 	lw_box->nr_hints = lw_own.nr_hints = 5; /* the memory stays ours */
