@@ -144,7 +144,7 @@ static bool bring_up_tables(int *refusal)
 {
 	if (options.max_sites > LW_MAX_BLOCK_SITES)
 		options.max_sites = LW_MAX_BLOCK_SITES;
-	if (!lw_box_create(&options, refusal))
+	if (!lw_box_create(&options, LW_BLOCKS_ROOT_BYTES, refusal))
 		return false;
 	return lw_sites_init() && lw_blocks_init(lw_real.is_glibc && !lw_real.is_overridden ? 5 : 4);
 }
@@ -157,6 +157,18 @@ static void help_line(void *context, const char *line)
 static bool refuse(enum lw_log_cause cause, const char *why)
 {
 	(void)lw_log_once(cause, "%s; this program runs untracked", why);
+	lw_track_stop();
+	return false;
+}
+
+/* Only the process that was started says so: what its children write may be captured. */
+static bool refuse_for_memory(void)
+{
+	bool is_root = lw_box_put_sign();
+
+	lw_cleaner_register();
+	if (is_root || options.verbose)
+		return refuse(LW_LOG_NO_MEMORY, "no memory for our tables");
 	lw_track_stop();
 	return false;
 }
@@ -176,8 +188,9 @@ static bool go_up(void)
 	if (__asan_init)
 		return refuse(LW_LOG_ASIDE, "the program is built with AddressSanitizer, which has its own malloc");
 	read_options(text);
+	lw_spawn_init(options.programs);
 	if (!bring_up_tables(&refusal))
-		return refuse(LW_LOG_NO_MEMORY, "no memory for our tables");
+		return refuse_for_memory();
 	stpcpy(lw_box->options, text);
 	lw_box->options_bytes = lw_own.options_bytes = (uint32_t)strlen(text);
 	if (options.help && lw_box->flags & LW_REGION_ROOT)
@@ -187,7 +200,6 @@ static bool go_up(void)
 	keep_suppressions();
 	if (options.verbose && lw_real.is_overridden)
 		lw_log("the program has its own malloc: only operator new is seen");
-	lw_spawn_init(options.programs);
 	lw_report_init(&options);
 	lw_scan_init();
 	lw_tell_init(&options);

@@ -23,7 +23,7 @@ bool lw_blocks_init(uint32_t granule_shift)
 	lw_hot.granule_shift = granule_shift;
 	lw_hot.epoch_bits = 0;
 	used_epochs = 1;
-	lw_hot.roots[0] = lw_mem_map(2 * (sizeof(uint64_t *) << LW_ROOT_BITS), "leakwatch blocks");
+	lw_hot.roots[0] = lw_mem_map(LW_BLOCKS_ROOT_BYTES, "leakwatch blocks");
 	lw_hot.roots[1] = lw_hot.roots[0] + ((size_t)1 << LW_ROOT_BITS);
 	return lw_hot.roots[0] != NULL;
 }

@@ -147,15 +147,20 @@ static bool find_watched(int32_t pid, uint32_t *flags)
 	struct shmid_ds segment;
 	const char *why;
 	uint64_t bytes;
-	int shmid;
+	int shmid, err;
 
 	for (unsigned attempt = 0; attempt < LW_REGION_KEYS; attempt++) {
 		shmid = (int)lw_syscall(SYS_shmget, lw_region_key(pid, attempt), 0, 0);
 		if (shmid < 0) /* a hole: who was there when this key was passed by is gone */
 			continue;
 		if (lw_syscall(SYS_shmctl, shmid, IPC_STAT, &segment) < 0 || segment.shm_cpid != pid ||
-				(!segment.shm_nattch && pid != lw_sys_getpid()) ||
-				lw_region_attach_id(shmid, &region, &bytes, &why))
+				(!segment.shm_nattch && pid != lw_sys_getpid()))
+			continue;
+		*flags = 0;
+		err = lw_region_attach_id(shmid, &region, &bytes, &why);
+		if (err == -EAGAIN && pid != lw_sys_getpid()) /* still empty, or only a sign: see lw_box_put_sign() */
+			return segment.shm_segsz % 4096 == LW_REGION_TAIL_BYTES;
+		if (err)
 			continue;
 		*flags = region->flags;
 		bytes = (uint64_t)(region->pid == pid);

@@ -47,10 +47,10 @@ def main():
     took = time.monotonic() - began
     while any(not os.path.exists(f'{folder}/{pid}') for pid, _ in due) and time.monotonic() < began + took + REPORT_S:
         time.sleep(0.05)
-    for pid, how in sorted(due):
-        if not os.path.exists(f'{folder}/{pid}'):
-            print(f'{how}: {pid} has no report')
-            nr_bad += 1
+    missing = [how for pid, how in due if not os.path.exists(f'{folder}/{pid}')]
+    for how in sorted(set(missing)):
+        print(f'{how}: {missing.count(how)} of {sum(h == how for _, h in due)} have no report')
+    nr_bad += len(missing)
     print(f'{number} deaths in {took:.1f} s, all reported {time.monotonic() - began - took:.1f} s later')
     sys.exit(1 if nr_bad else 0)
 

@@ -51,7 +51,7 @@ static bool create(void)
 
 	lw_options_init(&tables_options);
 	tables_options.max_sites = 2048;
-	if (!lw_box_create(&tables_options, &refusal))
+	if (!lw_box_create(&tables_options, 0, &refusal))
 		return false;
 	lw_store(&lw_box->state, LW_STATE_RUNNING);
 	return true;
@@ -298,7 +298,7 @@ static int is_smaller_if_tight(void)
 	limit.rlim_cur = limit.rlim_max = pages * 4096 + lw_region_layout(&big, tables_options.max_sites) / 2;
 	if (setrlimit(RLIMIT_AS, &limit))
 		return CANNOT;
-	wrong = !lw_box_create(&tables_options, &refusal);
+	wrong = !lw_box_create(&tables_options, 0, &refusal);
 	wrong |= !wrong && (lw_box->sites.max >= 1 << 18 || lw_box->sites.max < 1024);
 	remove_all();
 	return wrong;
