@@ -33,7 +33,7 @@ static uint32_t nr_large;
 static struct own {
 	uintptr_t start; /* 0: free; release: bytes is set */
 	size_t bytes;
-} own[MAX_OWN];
+} own[MAX_OWN] LW_ROOM;
 static uint32_t nr_own; /* slots ever used; past MAX_OWN some were not noted */
 
 static void note_own(uintptr_t start, size_t bytes)

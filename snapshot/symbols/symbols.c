@@ -12,6 +12,7 @@
 #include "snapshot/symbols/symbols.h"
 
 #include "snapshot/symbols/names.h"
+#include "snapshot/symbols/network.h"
 #include "snapshot/symbols/object.h"
 #include "snapshot/symbols/table.h"
 

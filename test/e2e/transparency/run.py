@@ -28,9 +28,7 @@ PATIENCE_S = 30
 
 # All at once, from harsh to mild: bytes of a file, descriptors, address space, processes over those there are.
 # Our cleaner is a process of the same user, our tables want address space: so of these a little is left.
-LEVELS = [(0, 12, 64 << 20, 4), (0, 16, 128 << 20, 8), (0, 32, 512 << 20, 16), (0, 64, 2 << 30, 32),
-          (1 << 16, 16, 128 << 20, 8), (1 << 20, 32, 512 << 20, 16), (1 << 20, 64, 2 << 30, 32),
-          (1 << 30, 256, 8 << 30, 64), (1 << 30, 1024, 64 << 30, 256)]
+LEVELS = [(0, 16, 128 << 20, 8), (1 << 16, 16, 128 << 20, 8), (0, 64, 2 << 30, 32), (1 << 30, 256, 8 << 30, 64)]
 
 BASH = r'''
 trap 'echo trapped' USR1; kill -USR1 $$
