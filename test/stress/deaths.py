@@ -17,7 +17,7 @@ WAYS = {
     'exec': (-signal.SIGKILL, 1), 'exec2': (-signal.SIGKILL, 1), 'other': (-signal.SIGKILL, 1), 'fork': (3, 1),
     'orphan': (-signal.SIGKILL, 1), 'vfork': (3, 1), 'busy': (-signal.SIGKILL, 1), 'main': (3, 1),
 }
-REPORT_S = 20
+REPORT_S = 20  # and as long as the deaths took: reports are made on what processors they leave
 
 
 def start(library, victim, folder, how):
@@ -45,7 +45,7 @@ def main():
                 nr_bad += 1
             due.add((pid, how))
     took = time.monotonic() - began
-    while any(not os.path.exists(f'{folder}/{pid}') for pid, _ in due) and time.monotonic() < began + took + REPORT_S:
+    while any(not os.path.exists(f'{folder}/{pid}') for pid, _ in due) and time.monotonic() < began + 2 * took + REPORT_S:
         time.sleep(0.05)
     missing = [how for pid, how in due if not os.path.exists(f'{folder}/{pid}')]
     for how in sorted(set(missing)):

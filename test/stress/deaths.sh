@@ -18,7 +18,10 @@ strangers() {
 }
 is_over() { strangers; [ -z "$(strangers)" ] && is_clean; }
 
-ok "$number deaths" python3 "$LW_SOURCE/test/stress/deaths.py" "$library" "$victims/victim-die" "$work/logs" "$number"
+python3 "$LW_SOURCE/test/stress/deaths.py" "$library" "$victims/victim-die" "$work/logs" "$number" >seen 2>&1
+good=$?
+ok "$number deaths, each with its status and its report" eval 'cat seen; [ $good -eq 0 ]'
+echo "# $(tail -n 1 seen)"
 if [ -n "${LW_OWN_IPC:-}" ]; then
 	ok '5 s later nothing is left' within 5 is_over
 else
