@@ -36,4 +36,11 @@ struct lw_count *lw_threads_add_chunk(struct lw_thread *thread, uint32_t site);
 /* In a forked child: all rows are new; the one thread left keeps its memo. */
 void lw_threads_fork_child(struct lw_thread *thread);
 
+/*
+ * Rows of threads that ended, whose counters were to move, and had moved, to the shared row. Counters on
+ * their way are in neither: if as many had begun after a sum as had ended before it, it missed none.
+ */
+uint32_t lw_threads_folds_begun(void);
+uint32_t lw_threads_folds_ended(void);
+
 #endif
