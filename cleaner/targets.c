@@ -31,6 +31,7 @@ static const uint64_t exec_grace_ns = 2000 * MS; /* a watched image replaces the
 static const uint64_t elsewhere_grace_ns = 3000 * MS; /* the cleaner of that place comes first */
 static const uint64_t launcher_grace_ns = 5000 * MS; /* one that stays (option stay) reports at once */
 static const uint64_t starting_grace_ns = 1000 * MS;
+static const uint64_t scan_grace_ns = 20000 * MS;   /* for one that looks for lost memory */
 static const uint64_t helper_grace_ns = 2000 * MS;  /* for a helper that has survived its process */
 static const uint64_t ending_least_ns = 300 * MS; /* a reporter started, but not attached yet */
 static const uint64_t ending_most_ns = 30000 * MS; /* while it, or somebody else, is attached */
@@ -200,7 +201,8 @@ static void bury(struct target *target, unsigned long nr_attached, uint64_t now_
 		return;
 	}
 	/* it still writes down what only its process's memory knows */
-	if (lw_load(&copy.helper_pid) && now_ns - target->since_ns < helper_grace_ns)
+	if (lw_load(&copy.helper_pid) && now_ns - target->since_ns <
+					  (lw_load(&copy.scan.state) == LW_SCAN_RUNNING ? scan_grace_ns : helper_grace_ns))
 		return;
 	if (copy.state == LW_STATE_ENDING && is_to_wait(target, nr_attached, now_ns))
 		return;

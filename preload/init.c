@@ -201,7 +201,7 @@ static bool go_up(void)
 	if (options.verbose && lw_real.is_overridden)
 		lw_log("the program has its own malloc: only operator new is seen");
 	lw_report_init(&options);
-	lw_scan_init();
+	lw_scan_init(&options);
 	lw_tell_init(&options);
 	lw_threads_init();
 	lw_hot.depth = options.depth;

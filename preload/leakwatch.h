@@ -72,6 +72,7 @@ struct leakwatch_calls {
 	void (*resume)(void);
 	void (*report_now)(void);
 	void (*mark)(const char *name);
+	int (*scan_now)(size_t *bytes, size_t *blocks);
 };
 
 /* What a site announces; with LEAKWATCH_SCOPED it is taken back when the expression is over. */
@@ -275,6 +276,24 @@ LEAKWATCH_INLINE_ void leakwatch_mark(const char *name)
 		calls->mark(name);
 }
 
+/*
+ * Looks now for memory that nothing points to any more: how much it is; either may be NULL. Returns 0
+ * when that could not be done. The program stands still for a moment only, the caller until it is done.
+ */
+LEAKWATCH_INLINE_ int leakwatch_scan_now(size_t *bytes, size_t *blocks)
+{
+	const struct leakwatch_calls *calls = leakwatch_calls_();
+
+	if (bytes)
+		*bytes = 0;
+	if (blocks)
+		*blocks = 0;
+	/* a library that is older than this header has less */
+	if (!calls || calls->bytes < offsetof(struct leakwatch_calls, scan_now) + sizeof(calls->scan_now))
+		return 0;
+	return calls->scan_now(bytes, blocks);
+}
+
 #ifdef __cplusplus
 
 #if __cplusplus >= 202002L
@@ -402,6 +421,15 @@ LEAKWATCH_NONE_ void leakwatch_report_now(void)
 LEAKWATCH_NONE_ void leakwatch_mark(const char *name)
 {
 	(void)name;
+}
+
+LEAKWATCH_NONE_ int leakwatch_scan_now(size_t *bytes, size_t *blocks)
+{
+	if (bytes)
+		*bytes = 0;
+	if (blocks)
+		*blocks = 0;
+	return 0;
 }
 
 #undef LEAKWATCH_NONE_

@@ -112,6 +112,24 @@ LW_INLINE uint32_t lw_context_regs(const ucontext_t *context, uint64_t *regs)
 	return NGREG;
 }
 
+/* The same registers in DWARF numbering, for an unwinder. */
+LW_INLINE void lw_ptrace_regs_unwind(const uint64_t from[LW_PTRACE_REGS], uint64_t to[LW_NR_REGS])
+{
+	static const uint8_t at[LW_NR_REGS] = { 10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16 };
+
+	for (int i = 0; i < LW_NR_REGS; i++)
+		to[i] = from[at[i]];
+}
+
+LW_INLINE void lw_context_regs_unwind(const ucontext_t *context, uint64_t to[LW_NR_REGS])
+{
+	static const uint8_t at[LW_NR_REGS] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP,
+		REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP };
+
+	for (int i = 0; i < LW_NR_REGS; i++)
+		to[i] = (uint64_t)context->uc_mcontext.gregs[at[i]];
+}
+
 LW_INLINE uintptr_t lw_context_sp(const ucontext_t *context)
 {
 	return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];

@@ -17,6 +17,7 @@
 #include "preload/base/sys.h"
 #include "preload/live/ages.h"
 #include "preload/live/post.h"
+#include "preload/live/scan.h"
 #include "preload/share/box.h"
 #include "preload/share/changes.h"
 
@@ -337,8 +338,10 @@ static void finish(void)
 
 	if (helper->has_exec || is_target_alive())
 		return;
-	if (lw_load(&lw_box->state) < LW_STATE_REPORTED)
+	if (lw_load(&lw_box->state) < LW_STATE_REPORTED) {
 		lw_ages_complete_region(&helper->ages);
+		lw_scan_after_death();
+	}
 	for (unsigned place = 0; place < LW_MAX_VIEWERS; place++) {
 		struct watch *watch = &helper->watches[place];
 

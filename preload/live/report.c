@@ -78,7 +78,7 @@ static void wait_for_other_end(void)
 	}
 }
 
-static int report(enum lw_end how, int status, uintptr_t sp)
+static int report(enum lw_end how, int status, const uint64_t regs[LW_NR_REGS])
 {
 	struct lw_report_done done = { 0 };
 	uint64_t started_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
@@ -90,7 +90,7 @@ static int report(enum lw_end how, int status, uintptr_t sp)
 		return status;
 	lw_track_finish();
 	if (options->scan == LW_SCAN_OPTION_EXIT && has_something_to_say())
-		lw_scan_at_exit(sp, options);
+		lw_scan_at_exit(regs, options);
 	lw_narrate_end(options);
 	lw_box->own_bytes = lw_mem_used_bytes() + lw_box_used_bytes();
 	lw_box->report_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - started_ns;
@@ -113,7 +113,7 @@ static bool is_left_to_cleaner(void)
 	       (uint32_t)lw_syscall(SYS_geteuid, 0) != lw_own.uid;
 }
 
-static LW_NOINLINE int end_once(enum lw_end how, int status, uintptr_t sp)
+static LW_NOINLINE int end_once(enum lw_end how, int status, const uint64_t regs[LW_NR_REGS])
 {
 	uint32_t running = LW_STATE_RUNNING;
 	int saved_errno = errno;
@@ -134,7 +134,7 @@ static LW_NOINLINE int end_once(enum lw_end how, int status, uintptr_t sp)
 		lw_store_release(&lw_box->state, LW_STATE_RUNNING); /* it reports what is not REPORTED */
 		return status;
 	}
-	status = report(how, status, sp);
+	status = report(how, status, regs);
 	lw_store_release(&lw_box->state, LW_STATE_REPORTED);
 	lw_box_remove();
 	errno = saved_errno;
@@ -147,7 +147,7 @@ LW_NOINLINE int lw_report_end(enum lw_end how, int status)
 	uint64_t regs[LW_NR_REGS] = { 0 };
 
 	lw_registers_read(regs);
-	status = end_once(how, status, regs[LW_REG_SP]);
+	status = end_once(how, status, regs);
 	__asm__ volatile("" : : "r"(regs) : "memory"); /* no tail call: the frame stays */
 	return status;
 }

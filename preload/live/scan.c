@@ -23,6 +23,9 @@ enum { WALL = 0x40000000 /* __WALL */, MOST_WAIT_MS = 30000 };
 static struct lw_scan_plan plan LW_ROOM; /* of the scan under way; there is one at a time */
 static uint32_t is_starting;	 /* taken by exchange; held while keeper and plan are looked at */
 static int32_t keeper;		 /* its pid, to be reaped; 0 none */
+static const struct lw_options *settings;
+static uintptr_t first_descriptor; /* of the thread that brought us up */
+static bool is_first_main;
 static uint64_t last_ns;	 /* when the last scan of the running process began */
 
 /* The thread-locals of the module whose malloc is the next in line. */
@@ -52,8 +55,11 @@ static int find_locals(struct dl_phdr_info *module, size_t bytes, void *unused)
 	return 1;
 }
 
-void lw_scan_init(void)
+void lw_scan_init(const struct lw_options *options)
 {
+	settings = options;
+	first_descriptor = lw_thread_pointer();
+	is_first_main = lw_sys_gettid() == lw_sys_getpid();
 	if (!lw_real.is_glibc && !lw_real.is_overridden)
 		(void)dl_iterate_phdr(find_locals, NULL);
 }
@@ -74,8 +80,16 @@ static void fill_plan(uint32_t flags, const struct lw_options *options)
 	plan.descriptor = lw_thread_pointer();
 	plan.tid = lw_sys_gettid();
 	plan.pid = lw_own.pid;
+	plan.main_descriptor = is_first_main ? first_descriptor : 0;
 	plan.flags = flags;
 	plan.nr_threads = 0;
+}
+
+static void add_caller(const uint64_t regs[LW_NR_REGS])
+{
+	plan.threads[0] = (struct lw_scan_thread){ .tid = plan.tid, .sp = regs[LW_REG_SP] };
+	__builtin_memcpy(plan.threads[0].frame, regs, sizeof(plan.threads[0].frame));
+	plan.nr_threads = 1;
 }
 
 /* False: a keeper is at work still. One that the program has reaped by chance counts as gone. */
@@ -93,7 +107,7 @@ static void wait_for_keeper(void)
 		lw_sys_sleep_ms(1);
 }
 
-void lw_scan_at_exit(uintptr_t sp, const struct lw_options *options)
+void lw_scan_at_exit(const uint64_t regs[LW_NR_REGS], const struct lw_options *options)
 {
 	uint64_t mask;
 
@@ -101,7 +115,7 @@ void lw_scan_at_exit(uintptr_t sp, const struct lw_options *options)
 	(void)__atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE); /* no other begins any more */
 	wait_for_keeper();
 	fill_plan(LW_SCAN_AT_EXIT, options);
-	plan.threads[plan.nr_threads++] = (struct lw_scan_thread){ .tid = plan.tid, .sp = sp };
+	add_caller(regs);
 	if (keeper) {
 		lw_scan_refuse(LW_SCAN_WHY_TIME);
 	} else if (!lw_serve_may_clone()) {
@@ -120,6 +134,53 @@ void lw_scan_at_exit(uintptr_t sp, const struct lw_options *options)
 		lw_scan_once(&plan, NULL);
 	}
 	lw_sys_restore_signals(&mask);
+}
+
+static bool begin_now(void)
+{
+	for (uint32_t waited_ms = 0; waited_ms < MOST_WAIT_MS; waited_ms++) {
+		if (!__atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE))
+			return true;
+		lw_sys_sleep_ms(1);
+	}
+	return false;
+}
+
+static void sum_lost(uint64_t *bytes, uint64_t *blocks)
+{
+	for (uint32_t site = 0; site < lw_load_acquire(&lw_own.nr_sites); site++) {
+		const struct lw_scan_site *found = lw_box_scan(site);
+
+		*bytes += found->lost_bytes + found->indirect_bytes;
+		*blocks += found->lost_blocks + found->indirect_blocks;
+	}
+}
+
+bool lw_scan_now(const uint64_t regs[LW_NR_REGS], uint64_t *bytes, uint64_t *blocks)
+{
+	uint32_t before = lw_load(&lw_box->scan.nr_scans);
+	bool is_done = false;
+	uint64_t mask;
+
+	*bytes = *blocks = 0;
+	if (settings->scan == LW_SCAN_OPTION_NEVER || !lw_serve_may_clone() || !begin_now())
+		return false;
+	lw_sys_block_signals(&mask);
+	wait_for_keeper();
+	if (!keeper && lw_load(&lw_box->state) == LW_STATE_RUNNING) {
+		fill_plan(0, settings);
+		add_caller(regs);
+		keeper = lw_scan_keeper_start(&plan, true);
+		keeper = keeper < 0 ? 0 : keeper;
+		wait_for_keeper();
+		is_done = lw_load_acquire(&lw_box->scan.nr_scans) != before &&
+			  lw_load_acquire(&lw_box->scan.state) == LW_SCAN_DONE;
+	}
+	lw_sys_restore_signals(&mask);
+	lw_store_release(&is_starting, 0);
+	if (is_done)
+		sum_lost(bytes, blocks);
+	return is_done;
 }
 
 static bool is_due(const struct lw_options *options)
@@ -166,9 +227,27 @@ LW_COLD void lw_scan_look(const struct lw_options *options)
 	lw_store_release(&is_starting, 0);
 }
 
+void lw_scan_after_death(void)
+{
+	if (settings->scan != LW_SCAN_OPTION_EXIT || !lw_scan_has_memory(lw_scan_needed_bytes()))
+		return;
+	plan.hot = lw_hot;
+	plan.pid = lw_own.pid;
+	plan.tid = 0;
+	plan.flags = LW_SCAN_AT_EXIT;
+	plan.step = LW_SCAN_STEP_ONLY;
+	plan.descriptor = first_descriptor;
+	plan.list = NULL;
+	plan.vectors = NULL;
+	plan.nr_threads = 0;
+	lw_box->scan.began_mono_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
+	lw_scan_once(&plan, NULL);
+}
+
 void lw_scan_forked(void)
 {
 	is_starting = 0;
+	is_first_main = false;
 	keeper = 0;
 	last_ns = 0;
 }

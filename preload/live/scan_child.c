@@ -15,17 +15,27 @@
 
 #include "preload/base/real.h"
 #include "preload/base/sys.h"
+#include "preload/live/scan_chain.h"
 #include "preload/live/scan_roots.h"
 #include "preload/record/blocks.h"
 #include "preload/record/sites.h"
+#include "preload/record/wrong.h"
 #include "preload/share/box.h"
 
-enum { SITE_UNKNOWN, SITE_PLAIN, SITE_OF_LOADER };
+/* A run that is over sooner has no site that grows, so nobody asks who holds it. */
+enum { SOON_MS = 2000, NICENESS = 10 };
+
+static struct lw_chain chains[LW_MAX_CHAINS];
+static uint32_t nr_chains;
+
+enum { SITE_UNKNOWN, SITE_PLAIN, SITE_LASTING };
 
 struct gather {
 	struct lw_scan_marks marks;
 	struct lw_scan_roots roots;
 	uint8_t *site_kinds;
+	struct lw_scan_tally *tallies;
+	uint64_t half_ms; /* half of the run */
 	uint32_t nr_sites;
 	uint64_t live_blocks, live_bytes;
 };
@@ -45,7 +55,7 @@ static __attribute__((noreturn)) void fail(uint32_t state, uint32_t why)
 }
 
 /* A copy of a large process must not be in anybody's way: not kept alive, not dumped, first to go when memory is out. */
-static void settle(void)
+static void settle(bool is_waited_for)
 {
 	static const int limits[] = { RLIMIT_AS, RLIMIT_DATA };
 	int fd = lw_sys_open("/proc/self/oom_score_adj", O_WRONLY);
@@ -55,6 +65,8 @@ static void settle(void)
 		(void)lw_sys_write(fd, "1000", 4);
 		lw_sys_close(fd);
 	}
+	if (!is_waited_for)
+		(void)lw_syscall(SYS_setpriority, PRIO_PROCESS, 0, NICENESS);
 	for (size_t i = 0; i < LW_ARRAY_LENGTH(limits); i++) {
 		if (lw_syscall(SYS_prlimit64, 0, limits[i], 0, &limit) < 0)
 			continue;
@@ -85,6 +97,18 @@ static bool is_of_loader(uint32_t id)
 	return !strncmp(path, "ld-linux", 8) || !strncmp(path, "ld-2.", 5) || !strncmp(path, "ld.so", 5);
 }
 
+/* What the program asked to ignore is meant to stay, with all that it points to. */
+static bool is_lasting(uint32_t id)
+{
+	return lw_box_site(id)->flags & LW_SITE_IGNORED || is_of_loader(id);
+}
+
+static void tally(struct lw_scan_tally *tally, const struct lw_block *block, uint64_t half_ms)
+{
+	tally->bytes += block->bytes;
+	tally->young_bytes += lw_block_birth_ms(block->birth) > half_ms ? block->bytes : 0;
+}
+
 static void add_block(void *context, uintptr_t address, const struct lw_block *block)
 {
 	struct gather *gather = context;
@@ -94,8 +118,10 @@ static void add_block(void *context, uintptr_t address, const struct lw_block *b
 	if (block->site < gather->nr_sites) {
 		kind = &gather->site_kinds[block->site];
 		if (*kind == SITE_UNKNOWN)
-			*kind = is_of_loader(block->site) ? SITE_OF_LOADER : SITE_PLAIN;
-		marks |= *kind == SITE_OF_LOADER ? LW_SCAN_ROOT : 0;
+			*kind = is_lasting(block->site) ? SITE_LASTING : SITE_PLAIN;
+		marks |= *kind == SITE_LASTING ? LW_SCAN_ROOT : 0;
+		if (!block->is_inherited)
+			tally(&gather->tallies[block->site], block, gather->half_ms);
 	}
 	gather->live_blocks += !block->is_inherited;
 	gather->live_bytes += block->is_inherited ? 0 : block->bytes;
@@ -108,7 +134,7 @@ static void know_allocator(struct lw_scan_roots *roots)
 	struct dl_find_object module;
 
 	roots->is_glibc = lw_real.is_glibc && !lw_real.is_overridden;
-	roots->has_unseen = lw_real.is_overridden || dropped[LW_DROP_BLOCKS] || dropped[LW_DROP_REENTRANT] ||
+	roots->has_unseen = lw_real.is_overridden || !lw_wrong_is_all_known() || dropped[LW_DROP_BLOCKS] || dropped[LW_DROP_REENTRANT] ||
 			    dropped[LW_DROP_UNTRACKED];
 	if (lw_real.is_overridden || _dl_find_object((void *)(uintptr_t)lw_real.malloc, &module))
 		return;
@@ -131,6 +157,9 @@ static void write_results(struct gather *gather, const struct lw_scan_site *site
 	}
 	scan->flags = plan->flags | (gather->roots.nr_unknown_stacks ? LW_SCAN_APPROXIMATE : 0) |
 		      (plan->step == LW_SCAN_STEP_SECOND ? LW_SCAN_CONFIRMED : 0);
+	for (uint32_t i = 0; i < nr_chains; i++)
+		*lw_box_chain(i) = chains[i];
+	scan->nr_chains = nr_chains;
 	scan->live_blocks = gather->live_blocks;
 	scan->live_bytes = gather->live_bytes;
 	scan->swept_bytes = marks->swept_bytes;
@@ -187,7 +216,9 @@ static void spare_unlisted(struct lw_scan_marks *marks, const uint64_t *list)
 static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 {
 	struct lw_scan_marks *marks = &gather->marks;
+	struct lw_scan_examples examples;
 	struct lw_scan_site *sites;
+	uint64_t now_ms;
 
 	if (!lw_maps_read(&marks->maps))
 		fail(LW_SCAN_REFUSED, LW_SCAN_WHY_PROC);
@@ -195,7 +226,10 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	gather->nr_sites = lw_load_acquire(&lw_own.nr_sites);
 	gather->site_kinds = lw_scan_room(gather->nr_sites);
 	sites = lw_scan_room((uint64_t)gather->nr_sites * sizeof(*sites));
-	if (!gather->site_kinds || !sites)
+	gather->tallies = lw_scan_room((uint64_t)gather->nr_sites * sizeof(*gather->tallies));
+	now_ms = (lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / 1000000;
+	gather->half_ms = now_ms / 2;
+	if (!gather->site_kinds || !sites || !gather->tallies)
 		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);
 	if (plan->list)
 		gather->roots.list = (struct lw_scan_cut){ (uintptr_t)plan->list, (uintptr_t)plan->list + LW_SCAN_LIST_BYTES };
@@ -205,7 +239,7 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	lw_blocks_visit(add_block, gather);
 	know_allocator(&gather->roots);
 	gather->roots.threads = (struct lw_scan_threads){ plan->threads, plan->nr_threads, plan->descriptor,
-		plan->tid, plan->pid, plan->locals_at, plan->locals_bytes };
+		plan->tid, plan->pid, plan->main_descriptor, plan->locals_at, plan->locals_bytes };
 	if (!lw_scan_index_sort(&marks->index) || !lw_scan_roots_find(&gather->roots, marks) ||
 			!lw_scan_index_finish(&marks->index) || !lw_scan_marks_init(marks))
 		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);
@@ -217,7 +251,15 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	}
 	if (plan->step == LW_SCAN_STEP_SECOND)
 		spare_unlisted(marks, plan->list);
+	if (!gather->roots.nr_unknown_stacks && plan->flags & LW_SCAN_APPROXIMATE)
+		gather->roots.nr_unknown_stacks = 1; /* a thread that is none of libc's */
+	if (gather->roots.nr_unknown_stacks && !lw_scan_spare_few(marks,
+			(uint64_t)gather->roots.nr_unknown_stacks * LW_SCAN_REGISTERS, gather->nr_sites))
+		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);
 	lw_scan_judge(marks, sites, gather->nr_sites);
+	examples = (struct lw_scan_examples){ &gather->roots, marks, gather->tallies, sites, gather->nr_sites,
+		(uint32_t)now_ms, !(plan->flags & LW_SCAN_AT_EXIT) || now_ms > SOON_MS };
+	nr_chains = lw_scan_chains_find(&examples, chains);
 	write_results(gather, sites, plan);
 }
 
@@ -227,7 +269,7 @@ void lw_scan_child(const struct lw_scan_plan *plan)
 
 	(void)lw_syscall(SYS_close_range, 0, ~0u, 0);
 	(void)lw_syscall(SYS_prctl, PR_SET_PDEATHSIG, 9 /* SIGKILL */, 0, 0, 0);
-	settle();
+	settle(plan->flags & LW_SCAN_AT_EXIT);
 	lw_hot = plan->hot;
 	find_out(&gather, plan);
 	leave();

@@ -24,6 +24,7 @@ enum lw_scan_step {
 /* What the scanner is told; filled in before the clone. */
 struct lw_scan_plan {
 	struct lw_hot_values hot; /* the page is zero in the copy */
+	uintptr_t main_descriptor; /* of the main thread; 0 unknown */
 	uintptr_t descriptor;	  /* of the thread that began the scan */
 	int32_t tid, pid;
 	intptr_t locals_at;	  /* thread-locals of the allocator, from a descriptor */

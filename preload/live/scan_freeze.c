@@ -38,6 +38,11 @@ static struct held {
 	uint16_t signal; /* that it was about to take */
 } held[LW_SCAN_MAX_THREADS] LW_ROOM;
 static uint32_t nr_held;
+
+struct whom {
+	int32_t pid, spare;
+};
+
 static bool is_held(int32_t tid)
 {
 	for (uint32_t i = 0; i < nr_held; i++) {
@@ -48,7 +53,7 @@ static bool is_held(int32_t tid)
 }
 
 /* -errno of what went wrong, 1: it is seized, 0: it had gone. */
-static int seize(int32_t tid)
+static int seize(int32_t pid, int32_t tid)
 {
 	long ret;
 
@@ -56,15 +61,17 @@ static int seize(int32_t tid)
 		return -ENOSPC;
 	ret = lw_syscall(SYS_ptrace, SEIZE, tid, 0, 0);
 	if (ret < 0)
-		return ret == -ESRCH ? 0 : (int)ret;
+		return ret == -ESRCH || lw_scan_task_is_gone(pid, tid) ? 0 : (int)ret;
 	(void)lw_syscall(SYS_ptrace, INTERRUPT, tid, 0, 0);
 	held[nr_held++] = (struct held){ tid, HELD_SEIZED, 0 };
 	return 1;
 }
 
-static int seize_new(void *spare, int32_t tid)
+static int seize_new(void *context, int32_t tid)
 {
-	return tid == *(const int32_t *)spare || is_held(tid) ? 0 : seize(tid);
+	const struct whom *whom = context;
+
+	return tid == whom->spare || is_held(tid) ? 0 : seize(whom->pid, tid);
 }
 
 static void look_at(struct held *thread)
@@ -150,6 +157,7 @@ static bool take_registers(struct lw_scan_plan *plan)
 		}
 		to->tid = held[i].tid;
 		to->nr_regs = LW_PTRACE_REGS;
+		lw_ptrace_regs_unwind(to->regs, to->frame);
 		take_vectors(plan, held[i].tid, plan->nr_threads);
 		to->sp = to->regs[LW_PTRACE_SP] - LW_RED_ZONE_BYTES;
 		plan->nr_threads++;
@@ -160,12 +168,13 @@ static bool take_registers(struct lw_scan_plan *plan)
 
 bool lw_scan_freeze(struct lw_scan_plan *plan, int32_t spare)
 {
+	struct whom whom = { plan->pid, spare };
 	bool is_all = false;
 	int nr_new = 1;
 
 	nr_held = 0;
 	for (int round = 0; round < MAX_ROUNDS && nr_new > 0; round++) {
-		nr_new = lw_scan_tasks_visit(plan->pid, seize_new, &spare);
+		nr_new = lw_scan_tasks_visit(plan->pid, seize_new, &whom);
 		is_all = wait_for_all() && nr_new == 0;
 	}
 	is_all = take_registers(plan) && is_all;

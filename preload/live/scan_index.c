@@ -7,12 +7,11 @@
 
 #include "preload/base/sys.h"
 
-enum { FIRST_ENTRIES = 4096, HUGE_BYTES = 16 << 20, SMALL_PAGES_BYTES = 2 << 20 };
+enum { FIRST_ENTRIES = 4096, BLOCKS_A_STRETCH = 8, HUGE_BYTES = 16 << 20, SMALL_PAGES_BYTES = 2 << 20 };
 
 static const uint64_t many_entries = UINT64_C(1) << 27; /* 2 GiB of addresses */
 
 static const uint64_t region_bytes = UINT64_C(1) << LW_SCAN_REGION_BITS;
-static const uint64_t stretches = UINT64_C(1) << (LW_SCAN_REGION_BITS - LW_SCAN_STRETCH_BITS);
 static const uint64_t max_entries = LW_SCAN_SINGLE - 1;
 
 void *lw_scan_room(uint64_t bytes)
@@ -147,12 +146,26 @@ static uint64_t count_tables(const struct lw_scan_index *index)
 	return nr;
 }
 
+static uint64_t stretches(const struct lw_scan_index *index)
+{
+	return UINT64_C(1) << (LW_SCAN_REGION_BITS - index->stretch_bits);
+}
+
+/* Some blocks a stretch, so that the tables stay small beside the list. */
+static void choose_stretch(struct lw_scan_index *index, uint64_t nr_tables)
+{
+	index->stretch_bits = LW_SCAN_LEAST_STRETCH;
+	while (index->stretch_bits < LW_SCAN_MOST_STRETCH &&
+			nr_tables * stretches(index) * BLOCKS_A_STRETCH > index->nr)
+		index->stretch_bits++;
+}
+
 static void enter_stretches(struct lw_scan_index *index, uint64_t i, uint64_t region, uint64_t from, uint64_t last)
 {
-	uint32_t *table = index->tables + (index->regions[region] - 1) * stretches;
+	uint32_t *table = index->tables + (index->regions[region] - 1) * stretches(index);
 	uint64_t base = region << LW_SCAN_REGION_BITS;
-	uint64_t stretch = (from < base ? 0 : from - base) >> LW_SCAN_STRETCH_BITS;
-	uint64_t end = last - base >= region_bytes ? stretches - 1 : (last - base) >> LW_SCAN_STRETCH_BITS;
+	uint64_t stretch = (from < base ? 0 : from - base) >> index->stretch_bits;
+	uint64_t end = last - base >= region_bytes ? stretches(index) - 1 : (last - base) >> index->stretch_bits;
 
 	for (; stretch <= end; stretch++) {
 		if (!table[stretch])
@@ -179,7 +192,8 @@ bool lw_scan_index_finish(struct lw_scan_index *index)
 	uint32_t nr = 0;
 
 	index->regions = lw_scan_room(regions_max * sizeof(*index->regions));
-	index->tables = lw_scan_room((nr_tables + 1) * stretches * sizeof(*index->tables));
+	choose_stretch(index, nr_tables);
+	index->tables = lw_scan_room((nr_tables + 1) * stretches(index) * sizeof(*index->tables));
 	if (!index->regions || !index->tables)
 		return false;
 	(void)lw_syscall(SYS_madvise, index->regions, regions_max * sizeof(*index->regions), MADV_NOHUGEPAGE);
@@ -189,6 +203,6 @@ bool lw_scan_index_finish(struct lw_scan_index *index)
 		index->lo = lw_scan_start(&index->entries[0]);
 		index->span = last_of(&index->entries[index->nr - 1]) + 1 - index->lo;
 	}
-	index->used_bytes = index->nr * sizeof(*index->entries) + nr_tables * stretches * sizeof(*index->tables);
+	index->used_bytes = index->nr * sizeof(*index->entries) + nr_tables * stretches(index) * sizeof(*index->tables);
 	return true;
 }

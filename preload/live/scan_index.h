@@ -4,8 +4,9 @@
  * from any address to the block it lies in.
  *
  * An entry is two words: start (47 bits) with marks above it, size (44 bits) with the site above
- * it. Stretches of 512 bytes of address space know the first block that touches them, so an address
- * is found by two loads and a short walk. 16 bytes a block, 4 a stretch that holds blocks.
+ * it. Stretches of address space know the first block that touches them, so an address is found by two
+ * loads and a short walk. They are as long as a few blocks are on average, 512 bytes at least. 16 bytes a
+ * block, 4 a stretch.
  *
  * Belongs to the scanner: lives in its own copy of the memory, takes no lock, makes raw system
  * calls only, never gives anything back.
@@ -19,7 +20,8 @@ enum {
 	LW_SCAN_ADDRESS_BITS = 47,
 	LW_SCAN_SITE_AT = 44,
 	LW_SCAN_REGION_BITS = 24,
-	LW_SCAN_STRETCH_BITS = 9,
+	LW_SCAN_LEAST_STRETCH = 9, /* log2 of bytes */
+	LW_SCAN_MOST_STRETCH = 14,
 	LW_SCAN_LEAST_REACH = 7, /* a pointer to a smaller block may carry three tag bits all the same */
 };
 
@@ -34,7 +36,8 @@ enum {
 #define LW_SCAN_UNJUDGED (UINT64_C(1) << 52) /* has no verdict: a parent process's */
 #define LW_SCAN_UNOWNED (UINT64_C(1) << 54)  /* memory between blocks; unjudged too */
 #define LW_SCAN_TABLES (UINT64_C(1) << 55)   /* unowned, and the allocator's for sure */
-#define LW_SCAN_ROOT (UINT64_C(1) << 53)     /* lasting memory of the loader: always reached */
+#define LW_SCAN_ROOT (UINT64_C(1) << 53)     /* lasting memory: always reached */
+#define LW_SCAN_WANTED (UINT64_C(1) << 56)   /* whatever points to it is looked for */
 
 struct lw_scan_entry {
 	uint64_t start; /* address | marks */
@@ -47,6 +50,7 @@ struct lw_scan_index {
 	uint64_t lo, span;  /* no block has an address outside [lo, lo + span) */
 	uint32_t *regions;  /* by address / 16 MiB: 0 none, number of a table + 1, or a single block */
 	uint32_t *tables;
+	uint32_t stretch_bits;
 	uint64_t used_bytes;
 	bool is_full;	    /* there was no memory for all */
 };
@@ -83,12 +87,12 @@ bool lw_scan_index_finish(struct lw_scan_index *index);
 /* Where the search for an address begins, in two steps that each may miss the cache; then the search itself. */
 LW_INLINE const uint32_t *lw_scan_index_stretch(const struct lw_scan_index *index, uint64_t address)
 {
-	uint64_t stretch = (address & ((UINT64_C(1) << LW_SCAN_REGION_BITS) - 1)) >> LW_SCAN_STRETCH_BITS;
+	uint64_t stretch = (address & ((UINT64_C(1) << LW_SCAN_REGION_BITS) - 1)) >> index->stretch_bits;
 	uint32_t region = index->regions[address >> LW_SCAN_REGION_BITS];
 
 	if (!region || region & LW_SCAN_SINGLE)
 		return NULL;
-	return &index->tables[((uint64_t)(region - 1) << (LW_SCAN_REGION_BITS - LW_SCAN_STRETCH_BITS)) + stretch];
+	return &index->tables[((uint64_t)(region - 1) << (LW_SCAN_REGION_BITS - index->stretch_bits)) + stretch];
 }
 
 LW_INLINE uint32_t lw_scan_index_first(const struct lw_scan_index *index, uint64_t address)

@@ -17,8 +17,9 @@
 enum {
 	STACK_BYTES = 64 << 10,
 	BETWEEN_MS = 30, /* two snapshots: longer than any few instructions, even of a thread that waits for a core */
-	LEAST_LIMIT_MS = 10000,
-	LIMIT_MS_PER_GB = 5000,
+	BETWEEN_STOPPED_MS = 1, /* where all registers were known, there was no such moment */
+	LEAST_LIMIT_MS = 30000, /* a core may be busy with others: half a second a GB if it is not */
+	LIMIT_MS_PER_GB = 20000,
 	FIRST_POLL_US = 50,
 	MAX_POLL_US = 5000,
 	VECTORS_BYTES = LW_SCAN_MAX_THREADS * LW_SCAN_VECTOR_BYTES,
@@ -171,7 +172,7 @@ static void scan_twice(void)
 	plan->list = (uint64_t *)at;
 	scan(LW_SCAN_STEP_FIRST);
 	if (lw_load_acquire(&lw_box->scan.outcome) == LW_SCAN_OUTCOME_GOOD) {
-		lw_sys_sleep_ms(BETWEEN_MS);
+		lw_sys_sleep_ms(plan->flags & LW_SCAN_APPROXIMATE ? BETWEEN_MS : BETWEEN_STOPPED_MS);
 		scan(LW_SCAN_STEP_SECOND);
 	}
 	lw_store_release(&lw_box->scan.served, request);

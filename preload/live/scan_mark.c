@@ -2,10 +2,15 @@
 /* scan_mark.c - the sweep and the flood; see scan_mark.h. The loop in sweep() is the price of a scan. */
 #include "preload/live/scan_mark.h"
 
+#include <sys/mman.h>
+
+#include "preload/base/sys.h"
+
 enum {
 	TAG_BITS = 9,		   /* a tag of the top byte leaves the bits from 47 to 55 zero */
 	WHOLE_BYTES = 64 << 10,	   /* larger blocks may have pages that were never touched */
 	STEP = 4,
+	GIVE_BACK = 1 << 19, /* entries of the queue: 2 MiB, a huge page */
 	AHEAD = 16,		   /* blocks of the queue */
 };
 
@@ -15,7 +20,7 @@ bool lw_scan_marks_init(struct lw_scan_marks *marks)
 
 	marks->queue = lw_scan_room(bytes);
 	marks->parents = lw_scan_room(bytes);
-	marks->index.used_bytes += 2 * bytes;
+	marks->index.used_bytes += bytes; /* of the queue what is in use at a time */
 	marks->here = NULL;
 	marks->here_in = LW_SCAN_NOTHING;
 	return marks->queue && marks->parents;
@@ -94,7 +99,7 @@ static void take(struct lw_scan_marks *marks, const struct lw_scan_candidate *ca
 		return;
 	if (word >> LW_SCAN_ADDRESS_BITS & ((1u << TAG_BITS) - 1) && address != lw_scan_start(entry))
 		return;
-	if (LW_UNLIKELY(marks->is_allocator) && is_next_chunk(entry, address))
+	if (LW_UNLIKELY(marks->is_allocator) && !(entry->start & LW_SCAN_UNOWNED) && is_next_chunk(entry, address))
 		return;
 	if (marks->phase == LW_SCAN_REACHING)
 		reach(marks, entry, at, candidate->from);
@@ -189,6 +194,22 @@ static void look_ahead(struct lw_scan_marks *marks)
 		__builtin_prefetch((const void *)lw_scan_start(&marks->index.entries[marks->queue[marks->nr_swept + AHEAD / 2]]));
 }
 
+/* What was swept of the queue is not needed any more. */
+static void give_back(struct lw_scan_marks *marks)
+{
+	uint64_t used = (marks->nr_queued - marks->nr_given_back) * sizeof(*marks->queue);
+	uint64_t end = marks->nr_swept / GIVE_BACK * GIVE_BACK;
+
+	if (used > marks->queue_bytes) {
+		marks->index.used_bytes += used - marks->queue_bytes;
+		marks->queue_bytes = used;
+	}
+	if (end > marks->nr_given_back && marks->phase == LW_SCAN_REACHING)
+		(void)lw_syscall(SYS_madvise, marks->queue + marks->nr_given_back,
+				(end - marks->nr_given_back) * sizeof(*marks->queue), MADV_DONTNEED);
+	marks->nr_given_back = end;
+}
+
 static void flood(struct lw_scan_marks *marks)
 {
 	for (;;) {
@@ -197,11 +218,14 @@ static void flood(struct lw_scan_marks *marks)
 		if (marks->nr_swept == marks->nr_queued)
 			break;
 		look_ahead(marks);
+		if (marks->nr_swept - marks->nr_given_back >= GIVE_BACK)
+			give_back(marks);
 		marks->here_in = marks->queue[marks->nr_swept++];
 		sweep_block(marks, &marks->index.entries[marks->here_in]);
 	}
 	marks->here_in = LW_SCAN_NOTHING;
-	marks->nr_queued = marks->nr_swept = 0;
+	give_back(marks);
+	marks->nr_queued = marks->nr_swept = marks->nr_given_back = 0;
 }
 
 void lw_scan_mark_word(struct lw_scan_marks *marks, uint64_t word)
@@ -255,6 +279,34 @@ static void drag_along(struct lw_scan_marks *marks, struct lw_scan_site *sites, 
 		sweep_block(marks, entry);
 		flood(marks);
 	}
+}
+
+bool lw_scan_spare_few(struct lw_scan_marks *marks, uint64_t nr_hidden, uint32_t nr_sites)
+{
+	const uint64_t lost = LW_SCAN_INDIRECT | LW_SCAN_LEADER;
+	uint32_t *counts = lw_scan_room((uint64_t)(nr_sites + 1) * sizeof(*counts));
+
+	if (!counts)
+		return false;
+	find_leaders(marks);
+	for (uint32_t at = 0; at < marks->index.nr; at++) {
+		const struct lw_scan_entry *entry = &marks->index.entries[at];
+
+		if (entry->start & LW_SCAN_LEADER && lw_scan_site(entry) < nr_sites)
+			counts[lw_scan_site(entry)]++;
+	}
+	marks->phase = LW_SCAN_REACHING;
+	for (uint32_t at = 0; at < marks->index.nr; at++) {
+		struct lw_scan_entry *entry = &marks->index.entries[at];
+		bool is_spared = entry->start & LW_SCAN_LEADER && lw_scan_site(entry) < nr_sites &&
+				 counts[lw_scan_site(entry)] <= nr_hidden;
+
+		entry->start &= ~lost;
+		if (is_spared)
+			lw_scan_mark_entry(marks, at);
+	}
+	lw_scan_mark_rest(marks);
+	return true;
 }
 
 void lw_scan_judge(struct lw_scan_marks *marks, struct lw_scan_site *sites, uint32_t nr_sites)

@@ -39,6 +39,8 @@ struct lw_scan_marks {
 	uint32_t *queue; /* entries in the order they were met; each stands in it once */
 	uint32_t *parents; /* by entry: the block it was first met in, or LW_SCAN_NOTHING: a root */
 	uint64_t nr_queued, nr_swept;
+	uint64_t nr_given_back; /* the front of the queue, that is not there any more */
+	uint64_t queue_bytes;	/* most that was ever in use */
 	uint32_t here_in; /* the entry being swept */
 	uint32_t nr_candidates;
 	struct lw_scan_candidate candidates[LW_SCAN_CANDIDATES];
@@ -60,6 +62,12 @@ void lw_scan_mark_word(struct lw_scan_marks *marks, uint64_t word);
 void lw_scan_mark_range(struct lw_scan_marks *marks, uintptr_t from, uintptr_t to);
 void lw_scan_mark_entry(struct lw_scan_marks *marks, uint32_t at);
 void lw_scan_mark_rest(struct lw_scan_marks *marks);
+
+/*
+ * After all roots, where registers of threads are not known: each may hold the only pointer to something. Of
+ * sites with no more lost blocks than nr_hidden nothing is accused. False: no memory.
+ */
+bool lw_scan_spare_few(struct lw_scan_marks *marks, uint64_t nr_hidden, uint32_t nr_sites);
 
 /* After all roots: sums by site into sites[nr_sites], which is zero. */
 void lw_scan_judge(struct lw_scan_marks *marks, struct lw_scan_site *sites, uint32_t nr_sites);

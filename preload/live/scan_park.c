@@ -81,6 +81,7 @@ static void on_signal(int number, void *info, void *context)
 		return;
 	park.slots[slot].tid = lw_sys_gettid();
 	park.slots[slot].nr_regs = lw_context_regs(context, park.slots[slot].regs);
+	lw_context_regs_unwind(context, park.slots[slot].frame);
 	park.slots[slot].sp = start_of_stack(context);
 	(void)__atomic_fetch_add(&park.nr_ready, 1, __ATOMIC_RELEASE);
 	wait_there();
@@ -134,7 +135,7 @@ static int send_one(void *context, int32_t tid)
 {
 	struct sending *sending = context;
 
-	if (tid == sending->spare)
+	if (tid == sending->spare || lw_scan_task_is_gone(sending->pid, tid))
 		return 0;
 	if (may_send(sending->pid, tid) &&
 			lw_syscall(SYS_tgkill, sending->pid, tid, park.signal) == 0)

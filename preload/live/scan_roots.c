@@ -251,11 +251,36 @@ static bool is_root(const struct lw_map *map, bool is_glibc)
 	return is_glibc || !is_pool(map);
 }
 
+struct seek {
+	const struct lw_maps *maps;
+	lw_maps_visit_fn *visit;
+	void *context;
+};
+
+static void seek_piece(void *context, uintptr_t start, uintptr_t end)
+{
+	const struct seek *seek = context;
+
+	lw_maps_visit(seek->maps, start, end, seek->visit, seek->context);
+}
+
 static void mark_thread(struct lw_scan_marks *marks, const struct lw_scan_thread *thread)
 {
 	lw_scan_mark_word(marks, thread->sp);
 	for (uint32_t i = 0; i < thread->nr_regs; i++)
 		lw_scan_mark_word(marks, thread->regs[i]);
+}
+
+void lw_scan_roots_visit(const struct lw_scan_roots *roots, const struct lw_maps *maps, lw_maps_visit_fn *visit,
+		void *context)
+{
+	struct seek seek = { maps, visit, context };
+	size_t next = 0;
+
+	for (size_t i = 0; i < maps->nr; i++) {
+		if (is_root(&maps->maps[i], roots->is_glibc))
+			lw_scan_cuts_rest(&roots->cuts, &next, maps->maps[i].start, maps->maps[i].end, seek_piece, &seek);
+	}
 }
 
 void lw_scan_roots_mark(struct lw_scan_roots *roots, struct lw_scan_marks *marks)

@@ -34,4 +34,8 @@ bool lw_scan_roots_find(struct lw_scan_roots *roots, struct lw_scan_marks *marks
 /* Marks all that the roots reach. */
 void lw_scan_roots_mark(struct lw_scan_roots *roots, struct lw_scan_marks *marks);
 
+/* The memory that are roots, stretch by stretch, without the registers. */
+void lw_scan_roots_visit(const struct lw_scan_roots *roots, const struct lw_maps *maps, lw_maps_visit_fn *visit,
+		void *context);
+
 #endif

@@ -30,6 +30,7 @@ struct search {
 	const struct lw_map *map;
 	size_t tid_at;
 	unsigned nr_unknown;
+	bool has_guard; /* the stack found last was made by libc: it has libc's guard */
 };
 
 static const uint64_t *words_at(uintptr_t at)
@@ -40,7 +41,7 @@ static const uint64_t *words_at(uintptr_t at)
 /* Where descriptors keep their thread's number; 0 if it cannot be told. */
 static size_t find_tid_place(const struct lw_scan_threads *threads)
 {
-	for (size_t at = TID_FROM; at < TID_TO; at += sizeof(int32_t)) {
+	for (size_t at = TID_FROM; threads->tid && at < TID_TO; at += sizeof(int32_t)) {
 		if (*(const int32_t *)(threads->descriptor + at) == threads->tid)
 			return at;
 	}
@@ -56,7 +57,7 @@ static bool is_descriptor(const struct search *search, uintptr_t at)
 }
 
 /* The stack a descriptor stands on: start of the usable part; 0: it is not told. */
-static uintptr_t find_stack(const struct search *search, uintptr_t descriptor, uintptr_t *end)
+static uintptr_t find_stack(struct search *search, uintptr_t descriptor, uintptr_t *end)
 {
 	uintptr_t last = search->map->end < descriptor + DESCRIPTOR_BYTES ? search->map->end
 									  : descriptor + DESCRIPTOR_BYTES;
@@ -71,6 +72,7 @@ static uintptr_t find_stack(const struct search *search, uintptr_t descriptor, u
 		if (block + guard < search->map->start || block + size > search->map->end)
 			continue;
 		*end = block + size;
+		search->has_guard = guard > 0;
 		return block + guard;
 	}
 	return 0;
@@ -95,15 +97,17 @@ static void cut_locals(const struct search *search, uintptr_t descriptor)
 static void judge(struct search *search, uintptr_t descriptor)
 {
 	int32_t tid = *(const int32_t *)(descriptor + search->tid_at);
-	uintptr_t sp = tid ? sp_of(search, tid) : 0, end, start = find_stack(search, descriptor, &end);
+	bool is_alive = tid > 0;
+	uintptr_t sp = is_alive ? sp_of(search, tid) : 0, end, start = find_stack(search, descriptor, &end);
 
-	if (tid)
+	if (is_alive)
 		cut_locals(search, descriptor);
-	if (!tid && start)
+	/* a stack that the program gave the thread is the program's again */
+	if (!is_alive && start && search->has_guard)
 		lw_scan_cut(search->cuts, start, end);
-	else if (tid && start && sp >= start && sp < end)
+	else if (is_alive && start && sp >= start && sp < end)
 		lw_scan_cut(search->cuts, start, sp);
-	else if (tid && !sp)
+	else if (is_alive && !sp)
 		search->nr_unknown++;
 }
 
@@ -126,6 +130,13 @@ static bool is_candidate(const struct lw_maps *maps, const struct lw_map *map)
 	       map[-1].end == map->start && !(map[-1].flags & LW_MAP_READ);
 }
 
+/* The main thread may leave before the others; the kernel clears its number then. */
+static bool is_main_gone(const struct search *search)
+{
+	return search->tid_at && search->threads->main_descriptor &&
+	       *(const int32_t *)(search->threads->main_descriptor + search->tid_at) == 0;
+}
+
 unsigned lw_scan_stacks_cut(const struct lw_maps *maps, const struct lw_scan_threads *threads,
 		struct lw_scan_cuts *cuts)
 {
@@ -135,12 +146,14 @@ unsigned lw_scan_stacks_cut(const struct lw_maps *maps, const struct lw_scan_thr
 	search.tid_at = find_tid_place(threads);
 	main_sp = sp_of(&search, threads->main_tid);
 	cut_locals(&search, threads->descriptor);
+	if (threads->main_descriptor)
+		cut_locals(&search, threads->main_descriptor);
 	for (const struct lw_map *map = maps->maps; map < maps->maps + maps->nr; map++) {
 		search.map = map;
 		if (map->flags & LW_MAP_MAIN_STACK) {
 			if (main_sp >= map->start && main_sp < map->end)
 				lw_scan_cut(cuts, map->start, main_sp);
-			search.nr_unknown += !main_sp;
+			search.nr_unknown += !main_sp && !is_main_gone(&search);
 		} else if (search.tid_at && is_candidate(maps, map)) {
 			lw_maps_visit(maps, map->start, map->end, look, &search);
 		}

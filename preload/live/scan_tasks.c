@@ -6,7 +6,7 @@
 
 #include "preload/base/sys.h"
 
-enum { LIST_BYTES = 16384, PATH_BYTES = 64 };
+enum { LIST_BYTES = 16384, PATH_BYTES = 64, STAT_BYTES = 1024 };
 
 struct entry { /* struct linux_dirent64 */
 	uint64_t ino, off;
@@ -80,4 +80,15 @@ bool lw_scan_task_read(int32_t pid, int32_t tid, const char *name, char *text, s
 	lw_sys_close(fd);
 	text[used] = '\0';
 	return used > 0;
+}
+
+bool lw_scan_task_is_gone(int32_t pid, int32_t tid)
+{
+	static char text[STAT_BYTES];
+	const char *name_end;
+
+	if (!lw_scan_task_read(pid, tid, "/stat", text, sizeof(text)))
+		return false;
+	name_end = strrchr(text, ')'); /* the name may hold anything */
+	return name_end && (name_end[2] == 'Z' || name_end[2] == 'X');
 }

@@ -12,6 +12,9 @@
 typedef int lw_scan_task_fn(void *context, int32_t tid);
 int lw_scan_tasks_visit(int32_t pid, lw_scan_task_fn *visit, void *context);
 
+/* Has it ended, and is only listed still? The first thread stays so until the last one ends. */
+bool lw_scan_task_is_gone(int32_t pid, int32_t tid);
+
 /* A file below /proc/PID/task/TID, as text; false: it cannot be read. */
 bool lw_scan_task_read(int32_t pid, int32_t tid, const char *name, char *text, size_t max_bytes);
 

@@ -8,6 +8,7 @@
 #include "preload/base/sys.h"
 #include "preload/live/raw.h"
 #include "preload/live/reporter.h"
+#include "preload/live/scan.h"
 #include "preload/record/count.h"
 #include "preload/record/track.h"
 #include "preload/record/wrong.h"
@@ -63,4 +64,18 @@ void lw_tell_all(void)
 		lw_raw_report(options, &done);
 	lw_track_leave();
 	errno = saved_errno;
+}
+
+bool lw_tell_lost(const uint64_t regs[LW_NR_REGS], uint64_t *bytes, uint64_t *blocks)
+{
+	int saved_errno = errno;
+	bool is_done;
+
+	*bytes = *blocks = 0;
+	if (lw_sandboxed() || !options || !lw_box || lw_own.pid != lw_sys_getpid() || !lw_track_enter())
+		return false;
+	is_done = lw_scan_now(regs, bytes, blocks);
+	lw_track_leave();
+	errno = saved_errno;
+	return is_done;
 }

@@ -9,6 +9,7 @@
 #ifndef LW_LIVE_TELL_H
 #define LW_LIVE_TELL_H
 
+#include "preload/base/sys_x86_64.h"
 #include "preload/share/options.h"
 
 /* Settings it needs; kept by reference. */
@@ -16,5 +17,8 @@ void lw_tell_init(const struct lw_options *options);
 
 /* The whole report, now, where the report of the end would go. */
 void lw_tell_all(void);
+
+/* lw_scan_now(), from outside of a hook. */
+bool lw_tell_lost(const uint64_t regs[LW_NR_REGS], uint64_t *bytes, uint64_t *blocks);
 
 #endif

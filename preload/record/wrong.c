@@ -23,7 +23,7 @@ void lw_wrong_not_all_known(void)
 	lw_store(&not_all_known, 1);
 }
 
-static bool is_all_known(void)
+bool lw_wrong_is_all_known(void)
 {
 	return !lw_load(&not_all_known) && !lw_load(&lw_box->dropped[LW_DROP_BLOCKS]) &&
 	       !lw_load(&lw_box->dropped[LW_DROP_REENTRANT]) && !lw_load(&lw_box->dropped[LW_DROP_UNTRACKED]) &&
@@ -164,7 +164,7 @@ void lw_wrong_address(struct lw_thread *thread, uintptr_t address, const struct 
 		event.alloc_site = block.site;
 		event.bytes = block.bytes;
 		add(thread, &event, release, frame, hint);
-	} else if (is_whole && is_all_known() && hint) {
+	} else if (is_whole && lw_wrong_is_all_known() && hint) {
 		event.what = LW_EVENT_UNKNOWN_FREE;
 		add(thread, &event, release, frame, hint);
 	}

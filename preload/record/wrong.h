@@ -39,6 +39,7 @@ void lw_wrong_address(struct lw_thread *thread, uintptr_t address, const struct 
 
 /* Some allocations of this process are not recorded: from now on an unknown address means nothing. */
 void lw_wrong_not_all_known(void);
+bool lw_wrong_is_all_known(void);
 
 /*
  * Says one event of the region to whoever started the program, names and all, and waits for that a

@@ -159,6 +159,7 @@ static void know_places(struct lw_region_header *region, const struct lw_region_
 	lw_own.marks = (void *)(base + header->marks.off);
 	lw_own.held = (void *)(base + header->held.off);
 	lw_own.scans = (void *)(base + header->scans.off);
+	lw_own.chains = (void *)(base + header->chains.off);
 	lw_own.rows = base + header->rows.off;
 	lw_own.history = base + header->history.off;
 	lw_own.pool = base + header->pool.off;

@@ -33,6 +33,7 @@ struct lw_box_own {
 	struct lw_mark *marks;
 	struct lw_held *held;
 	struct lw_scan_site *scans;
+	struct lw_chain *chains;
 	char *rows, *history, *pool;
 	size_t row_stride;
 	uint32_t max_sites, max_modules, max_events, max_hints, max_marks, max_chunks;
@@ -89,6 +90,11 @@ LW_INLINE struct lw_hint *lw_box_hint(uint32_t id)
 LW_INLINE struct lw_scan_site *lw_box_scan(uint32_t site)
 {
 	return lw_own.scans + site;
+}
+
+LW_INLINE struct lw_chain *lw_box_chain(uint32_t index)
+{
+	return lw_own.chains + index;
 }
 
 /* `units` stands in the region, in the record that points to it: one that somebody else wrote there leads to its start. */

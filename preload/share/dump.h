@@ -23,7 +23,7 @@ struct dump {
 	const struct lw_region_header *region;
 	uint64_t region_bytes;
 	struct lw_area modules, sites, rows, chunks, events, hints, pool, marks; /* copies */
-	struct lw_area held, history, scans;
+	struct lw_area held, history, scans, chains;
 	uint32_t nr_modules, nr_sites, nr_rows, nr_hints, nr_events, nr_samples, nr_marks;
 	uint64_t exit_began_ms;
 	struct lw_moment moments[LW_HISTORY_SAMPLES]; /* nr_samples of them, in order of time */

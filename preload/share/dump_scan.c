@@ -34,6 +34,23 @@ static bool emit_scan_site(struct dump *d, uint32_t site)
 	return lw_dump_finish(d, sizeof(*record));
 }
 
+static bool emit_chains(struct dump *d)
+{
+	uint32_t nr_chains = lw_load(&d->region->scan.nr_chains);
+
+	for (uint32_t i = 0; i < nr_chains && i < LW_MAX_CHAINS; i++) {
+		const struct lw_chain *live = lw_dump_at(d->region, d->region_bytes, &d->chains, i, sizeof(*live));
+		struct lw_wire_chain *record = lw_dump_begin(d, LW_WIRE_CHAIN, sizeof(*record));
+
+		if (!live)
+			break;
+		memcpy(&record->chain, live, sizeof(*live));
+		if (record->chain.site < d->nr_sites && !lw_dump_finish(d, sizeof(*record)))
+			return false;
+	}
+	return true;
+}
+
 static bool emit_scan_head(struct dump *d, uint32_t state)
 {
 	struct lw_wire_scan *record = lw_dump_begin(d, LW_WIRE_SCAN, sizeof(*record));
@@ -69,6 +86,8 @@ bool lw_dump_scan(struct dump *d)
 	for (uint32_t i = 0; i < d->nr_sites && seq && !(seq & 1); i++)
 		if (!emit_scan_site(d, i))
 			return false;
+	if (seq && !(seq & 1) && !emit_chains(d))
+		return false;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (seq & 1 || seq != lw_load(&scan->seq))
 		state = LW_SCAN_RUNNING;

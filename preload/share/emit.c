@@ -506,6 +506,7 @@ bool lw_dump_open(struct dump *d, const struct lw_region_header *region, uint64_
 	d->held = region->held;
 	d->history = region->history;
 	d->scans = region->scans;
+	d->chains = region->chains;
 	d->sent = (struct lw_wire_bye){0};
 	d->sink = sink;
 	d->context = context;

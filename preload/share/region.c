@@ -87,6 +87,7 @@ uint64_t lw_region_layout(struct lw_region_header *header, uint32_t max_sites)
 	end = place(&header->held, end, PAGE_BYTES, max_sites, sizeof(struct lw_held));
 	end = place(&header->history, end, PAGE_BYTES, nr_slices, LW_HISTORY_TILE_BYTES);
 	end = place(&header->scans, end, PAGE_BYTES, max_sites, sizeof(struct lw_scan_site));
+	end = place(&header->chains, end, PAGE_BYTES, LW_MAX_CHAINS, sizeof(struct lw_chain));
 	end = place(&header->rows, end, PAGE_BYTES, LW_MAX_ROWS, row_bytes);
 	end = place(&header->chunks, end, PAGE_BYTES, nr_chunks,
 		sizeof(struct lw_count) * LW_CHUNK_SITES);
@@ -155,6 +156,7 @@ const char *lw_region_check(const struct lw_region_header *copy, uint64_t segmen
 		!area_good(&copy->history, total, LW_HISTORY_TILE_BYTES) ||
 		!area_good(&copy->rows, total, sizeof(struct lw_row) + 4 * nr_slices) ||
 		!area_good(&copy->scans, total, sizeof(struct lw_scan_site)) ||
+		!area_good(&copy->chains, total, sizeof(struct lw_chain)) ||
 		!area_good(&copy->pool, total, 8) || copy->pool.stride != 8)
 		return "the region's tables do not lie inside its segment";
 	if (copy->sites.max > (uint32_t)INT32_MAX || copy->modules.max > LW_NO_MODULE)

@@ -32,6 +32,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "preload/share/chain.h"
+
 #define LW_REGION_MAGIC UINT64_C(0x314e4749524b574c) /* "LWKRIGN1" */
 
 enum {
@@ -305,7 +307,9 @@ struct lw_scan {
 	uint32_t outcome;     /* of the scanner at work: enum lw_scan_outcome */
 	uint32_t reserved0;
 	uint64_t cpu_ns;      /* processor time of the scanner */
-	uint64_t reserved[2];
+	uint32_t nr_chains;
+	uint32_t reserved1;
+	uint64_t reserved;
 };
 
 /* An array in the segment: where it starts, how many entries it has room for. */
@@ -333,7 +337,8 @@ struct lw_region_header {
 	int32_t shmid;		/* -1: private */
 	struct lw_area modules, sites, rows, chunks, events, hints, pool; /* pool: max is in units of 8 bytes */
 	struct lw_area held, history; /* by site; by tile of LW_CHUNK_SITES sites */
-	struct lw_area scans; /* struct lw_scan_site, by site */
+	struct lw_area scans;  /* struct lw_scan_site, by site */
+	struct lw_area chains; /* struct lw_chain */
 	uint32_t exe_bytes, cmdline_bytes, options_bytes, suppressions_bytes;
 	struct lw_area marks;
 

@@ -9,8 +9,8 @@
  * head included, a multiple of 8, and at most LW_WIRE_MAX. Changing a layout bumps LW_WIRE_VERSION.
  *
  * Order in a complete dump: HELLO, TEXTs, MODULEs, then for each site SITE, COUNT and, where its live
- * bytes have changed, HISTORY (a SITE comes before anything that names it), SCAN_SITEs and SCAN where a
- * scan was made, EVENTs, MARKs, TOTALS, BYE. Counts are absolute values, so a lost record
+ * bytes have changed, HISTORY (a SITE comes before anything that names it), SCAN_SITEs, CHAINs and
+ * SCAN where a scan was made, EVENTs, MARKs, TOTALS, BYE. Counts are absolute values, so a lost record
  * costs freshness, not truth. The reader checks every count against `bytes` before it uses it.
  *
  * A stream says the same, but again and again what changed. It comes in messages of a TICK and then whole
@@ -21,6 +21,8 @@
 #define LW_SHARE_WIRE_H
 
 #include <stdint.h>
+
+#include "preload/share/chain.h"
 
 #define LW_WIRE_VERSION 1u
 #define LW_WIRE_MAX 8192u /* MSGMAX of an unconfigured kernel */
@@ -37,6 +39,7 @@
 #define LW_WIRE_HISTORY 9
 #define LW_WIRE_SCAN 10
 #define LW_WIRE_SCAN_SITE 11
+#define LW_WIRE_CHAIN 12
 #define LW_WIRE_TICK 13
 #define LW_WIRE_MARK 16
 #define LW_WIRE_NR_TYPES 17 /* one more than the highest */
@@ -118,6 +121,11 @@ struct lw_wire_scan {
 	uint64_t began_ns; /* after the start of the process */
 	uint64_t took_ns, pause_ns;
 	uint64_t live_blocks, live_bytes, swept_bytes, used_bytes, cpu_ns;
+};
+
+struct lw_wire_chain {
+	struct lw_wire_head head;
+	struct lw_chain chain;
 };
 
 struct lw_wire_scan_site {

@@ -243,6 +243,40 @@ static bool take_scan(struct model *model, const void *record, uint64_t bytes)
 		return false;
 	model->scan = scan;
 	model->has_scan = true;
+	model->is_scan_whole = true;
+	return true;
+}
+
+static bool is_text(const char *text, size_t bytes)
+{
+	return memchr(text, '\0', bytes) != NULL;
+}
+
+/* The records of another scan follow: what the last one said is over. */
+static void begin_scan(struct model *model)
+{
+	if (!model->is_scan_whole)
+		return;
+	model->is_scan_whole = false;
+	model->nr_chains = 0;
+	for (size_t i = 0; i < model->nr_sites; i++)
+		model->sites[i].scan = (struct lw_scan_site){0};
+}
+
+static bool take_chain(struct model *model, const void *record, uint64_t bytes)
+{
+	struct lw_wire_chain chain;
+
+	if (bytes < sizeof(chain))
+		return false;
+	memcpy(&chain, record, sizeof(chain));
+	begin_scan(model);
+	if (chain.chain.root >= LW_NR_ROOT_KINDS || chain.chain.nr_first > LW_FIRST_BYTES ||
+		!is_text(chain.chain.place.name, sizeof(chain.chain.place.name)) ||
+		!is_text(chain.chain.type.name, sizeof(chain.chain.type.name)) || model->nr_chains >= LW_MAX_CHAINS)
+		return false;
+	model->chains = alloc_grow(model->chains, model->nr_chains, &model->max_chains, sizeof(*model->chains));
+	model->chains[model->nr_chains++] = chain.chain;
 	return true;
 }
 
@@ -254,6 +288,7 @@ static bool take_scan_site(struct model *model, const void *record, uint64_t byt
 	if (bytes < sizeof(found))
 		return false;
 	memcpy(&found, record, sizeof(found));
+	begin_scan(model);
 	to = model_intern_site(model, found.site);
 	if (!to)
 		return false;
@@ -331,6 +366,7 @@ static bool (*const takers[LW_WIRE_NR_TYPES])(struct model *, const void *, uint
 	[LW_WIRE_HISTORY] = take_history,
 	[LW_WIRE_SCAN] = take_scan,
 	[LW_WIRE_SCAN_SITE] = take_scan_site,
+	[LW_WIRE_CHAIN] = take_chain,
 	[LW_WIRE_MARK] = take_mark,
 	[LW_WIRE_TICK] = take_tick,
 };

@@ -96,6 +96,7 @@ void model_free(struct model *model)
 	free(model->sites);
 	free(model->index);
 	free(model->events);
+	free(model->chains);
 	for (size_t i = 0; i < model->nr_marks; i++)
 		free(model->marks[i].name);
 	free(model->marks);

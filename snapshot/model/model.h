@@ -83,6 +83,7 @@ struct model_mark {
 
 struct model {
 	bool has_hello, has_totals, has_bye, has_scan;
+	bool is_scan_whole; /* its last record came: what comes next is of another */
 	bool is_in_tick; /* records have come since the last tick or BYE */
 	bool is_cut;	 /* the last record was not whole */
 	struct lw_wire_hello hello;
@@ -99,6 +100,8 @@ struct model {
 	size_t max_index;
 	struct model_event *events;
 	size_t nr_events, max_events;
+	struct lw_chain *chains; /* examples of blocks, checked */
+	size_t nr_chains, max_chains;
 	struct model_mark *marks;
 	size_t nr_marks, max_marks;
 

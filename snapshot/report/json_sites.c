@@ -5,6 +5,7 @@
 #include "snapshot/alloc.h"
 #include "snapshot/model/libc_names.h"
 #include "snapshot/report/trend_text.h"
+#include "snapshot/report/json_holder.h"
 
 static void set_hint(json_t *out, const char *key, const struct model_site *site)
 {
@@ -60,7 +61,7 @@ static void set_trend(struct json_writer *w, json_t *out, const struct report_si
 static json_t *make_site(struct json_writer *w, const struct report_site *judged)
 {
 	const struct model_site *site = judged->site;
-	json_t *out = json_object();
+	json_t *out = json_object(), *examples;
 	char plain[64];
 
 	json_object_set_new(out, "id", json_integer(site->id));
@@ -96,6 +97,9 @@ static json_t *make_site(struct json_writer *w, const struct report_site *judged
 	if (site->flags & LW_SITE_TRUNCATED)
 		json_object_set_new(out, "truncated", json_true());
 	json_object_set_new(out, "frames", json_stack(w, site));
+	examples = json_holders(w->report, judged);
+	if (examples)
+		json_object_set_new(out, "examples", examples);
 	return out;
 }
 

@@ -9,6 +9,7 @@
  */
 #include "snapshot/report/report.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "snapshot/alloc.h"
@@ -114,6 +115,13 @@ static struct suppress_rule *rule_for(struct report *report, const struct report
 	return rule;
 }
 
+/* What was lost then is lost still; but what was reachable while it ran may not have been so at its end. */
+static bool is_scan_fresh(const struct report *report)
+{
+	return model_is_scanned(report->model) &&
+	       (report->model->scan.flags & LW_SCAN_AT_EXIT || !strcmp(report->state, "live"));
+}
+
 void report_judge_site(
 	struct report *report, const struct report_stack *stack, struct report_site *judged)
 {
@@ -128,9 +136,9 @@ void report_judge_site(
 	judged->reason = judged->site->flags & LW_SITE_IGNORED
 				 ? "the program, which asked to ignore it"
 				 : verdict_runtime(&names, &judged->through);
-	judged->verdict = judged->reason		    ? VERDICT_RUNTIME
-			  : model_is_scanned(report->model) ? VERDICT_REACHABLE
-							    : VERDICT_UNFREED;
+	judged->verdict = judged->reason	  ? VERDICT_RUNTIME
+			  : is_scan_fresh(report) ? VERDICT_REACHABLE
+						  : VERDICT_UNFREED;
 	if (judged->trend)
 		judged->verdict = verdict_with_growth(
 			judged->verdict, judged->trend->growth.kind, judged->trend->is_held);

@@ -88,6 +88,9 @@ void report_judge_site(
  * caller. */
 void report_stack(struct report *report, const struct model_site *site, struct report_stack *stack);
 
+/* The frame to show alone: the program's own, not what the standard library has inlined into it. NULL: none. */
+const struct report_frame *report_own_frame(const struct report_stack *stack);
+
 /* Is there something a person should see without asking? */
 bool report_has_news(const struct report *report);
 

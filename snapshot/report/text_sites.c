@@ -8,6 +8,7 @@
 #include "snapshot/model/libc_names.h"
 #include "snapshot/report/format.h"
 #include "snapshot/report/trend_text.h"
+#include "snapshot/report/text_holder.h"
 
 enum { NAME_BYTES = 1024, LINE_BYTES = 4096, FEW = 5 };
 
@@ -97,6 +98,7 @@ static void write_group(struct text_writer *w, const struct group *group)
 	fputc('\n', w->out);
 	write_trend(w, judged);
 	text_stack(w, judged->site);
+	text_holders(w, judged);
 }
 
 /* The leaks that are listed; a line for those that are not. */
@@ -146,13 +148,14 @@ void text_runtime(struct text_writer *w)
 static void write_reachable_group(struct text_writer *w, const struct group *group)
 {
 	const struct model_site *site = group->first->site;
+	const struct report_frame *frame;
 	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], name[NAME_BYTES], file[NAME_BYTES];
 
 	report_stack(w->report, site, &w->stack);
 	fprintf(w->out, "  %s in %s", format_bytes(bytes, group->live.bytes),
 		format_count(blocks, group->live.blocks, "block"));
-	if (w->stack.nr_frames) {
-		const struct report_frame *frame = &w->stack.frames[w->stack.first_user];
+	frame = report_own_frame(&w->stack);
+	if (frame) {
 		const struct symbol_frame *symbol = frame->symbol;
 		const char *path = frame->module ? frame->module->path : "?", *slash = strrchr(path, '/');
 
@@ -218,8 +221,11 @@ void text_scan(const struct text_writer *w)
 		format_count(blocks, report->reachable.blocks, "block"));
 	fprintf(w->out, " (searched in %s", format_ns(time, scan->took_ns));
 	if (!(scan->flags & LW_SCAN_AT_EXIT))
-		fprintf(w->out, ", %s after the start", format_ns(time, scan->began_ns));
+		fprintf(w->out, ", %s ago",
+			format_ns(time, report_age_ms(report, (uint32_t)(scan->began_ns / 1000000)) * 1000000));
 	if (scan->flags & LW_SCAN_APPROXIMATE)
-		fputs(", about: where other threads stood was not known", w->out);
+		fputs(", about: where other threads stood was not known, so of sites with few lost "
+		      "blocks none is accused",
+			w->out);
 	fputs(")\n", w->out);
 }

@@ -19,7 +19,7 @@
 enum {
 	POLL_MS = 5,
 	BEGIN_WAIT_MS = 3000, /* until it has begun */
-	END_WAIT_MS = 60000,
+	END_WAIT_MS = 120000,
 };
 
 static void sleep_ms(long ms)
@@ -29,53 +29,80 @@ static void sleep_ms(long ms)
 	(void)nanosleep(&wait, NULL);
 }
 
-static bool wait_for_answer(struct lw_region_header *region, uint32_t request, struct source_error *error)
+static uint64_t now_ns(void)
 {
-	uint64_t before_ns = lw_load(&region->scan.began_mono_ns);
-	bool has_begun = false;
+	struct timespec now;
 
-	for (long waited_ms = 0; waited_ms < END_WAIT_MS; waited_ms += POLL_MS) {
-		has_begun = has_begun || lw_load(&region->scan.began_mono_ns) != before_ns;
-		if ((int32_t)(lw_load_acquire(&region->scan.served) - request) >= 0)
-			return true;
-		if (!has_begun && waited_ms >= BEGIN_WAIT_MS) {
-			(void)snprintf(error->text, sizeof(error->text),
-				"process %d neither allocates nor releases memory just now, so it "
-				"cannot be asked to look for lost memory",
-				region->pid);
-			return false;
-		}
-		sleep_ms(POLL_MS);
-	}
-	(void)snprintf(error->text, sizeof(error->text),
-		"process %d has not finished looking for lost memory within a minute", region->pid);
-	return false;
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-bool source_ask_scan(pid_t pid, struct source_error *error)
+bool source_scan_begin(struct source_scan *scan, pid_t pid, struct source_error *error)
 {
 	const struct lw_region_header *found;
-	struct lw_region_header *region;
 	uint64_t start_ticks = 0, bytes;
 	const char *why = "";
 	int32_t ppid;
-	bool is_answered;
 	int shmid;
 
+	*scan = (struct source_scan){0};
 	if (!lw_region_proc_stat(pid, &start_ticks, &ppid) ||
 		lw_region_attach(pid, start_ticks, &found, &bytes, &shmid, &why)) {
 		(void)snprintf(error->text, sizeof(error->text), "process %d cannot be asked", (int)pid);
 		return false;
 	}
 	lw_region_detach(found);
-	region = shmat(shmid, NULL, 0);
-	if (region == (void *)-1) {
+	scan->region = shmat(shmid, NULL, 0);
+	if (scan->region == (void *)-1) {
+		scan->region = NULL;
 		(void)snprintf(error->text, sizeof(error->text), "process %d cannot be asked: %s", (int)pid,
 			strerror(errno));
 		return false;
 	}
-	is_answered = wait_for_answer(region,
-		__atomic_add_fetch(&region->scan.request, 1, __ATOMIC_ACQ_REL), error);
-	(void)shmdt(region);
-	return is_answered;
+	scan->began_ns = now_ns();
+	scan->before_ns = lw_load(&scan->region->scan.began_mono_ns);
+	scan->request = __atomic_add_fetch(&scan->region->scan.request, 1, __ATOMIC_ACQ_REL);
+	return true;
+}
+
+enum source_answer source_scan_look(struct source_scan *scan, struct source_error *error)
+{
+	struct lw_region_header *region = scan->region;
+	uint64_t waited_ms = (now_ns() - scan->began_ns) / 1000000;
+
+	scan->has_begun = scan->has_begun || lw_load(&region->scan.began_mono_ns) != scan->before_ns;
+	if ((int32_t)(lw_load_acquire(&region->scan.served) - scan->request) >= 0)
+		return SOURCE_ANSWERED;
+	if (!scan->has_begun && waited_ms >= BEGIN_WAIT_MS) {
+		(void)snprintf(error->text, sizeof(error->text),
+			"process %d neither allocates nor releases memory just now, so it "
+			"cannot be asked to look for lost memory",
+			region->pid);
+		return SOURCE_NO_ANSWER;
+	}
+	if (waited_ms < END_WAIT_MS)
+		return SOURCE_NOT_YET;
+	(void)snprintf(error->text, sizeof(error->text),
+		"process %d has not finished looking for lost memory within two minutes", region->pid);
+	return SOURCE_NO_ANSWER;
+}
+
+void source_scan_end(struct source_scan *scan)
+{
+	if (scan->region)
+		(void)shmdt(scan->region);
+	scan->region = NULL;
+}
+
+bool source_ask_scan(pid_t pid, struct source_error *error)
+{
+	enum source_answer answer;
+	struct source_scan scan;
+
+	if (!source_scan_begin(&scan, pid, error))
+		return false;
+	while ((answer = source_scan_look(&scan, error)) == SOURCE_NOT_YET)
+		sleep_ms(POLL_MS);
+	source_scan_end(&scan);
+	return answer == SOURCE_ANSWERED;
 }

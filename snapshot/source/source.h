@@ -37,6 +37,18 @@ bool source_shmid(int shmid, lw_emit_sink_fn *sink, void *context, struct source
  */
 bool source_ask_scan(pid_t pid, struct source_error *error);
 
+/* The same for those who have something else to do meanwhile: begin, look now and then, end. */
+struct source_scan {
+	struct lw_region_header *region;
+	uint64_t began_ns, before_ns;
+	uint32_t request;
+	bool has_begun;
+};
+enum source_answer { SOURCE_NOT_YET, SOURCE_ANSWERED, SOURCE_NO_ANSWER };
+bool source_scan_begin(struct source_scan *scan, pid_t pid, struct source_error *error);
+enum source_answer source_scan_look(struct source_scan *scan, struct source_error *error);
+void source_scan_end(struct source_scan *scan);
+
 /* Records one after another, from a pipe or file, until its end. name is for messages. */
 bool source_stream(
 	int fd, const char *name, lw_emit_sink_fn *sink, void *context, struct source_error *error);

@@ -105,6 +105,7 @@ void object_free(struct object *object)
 		return;
 	callees_fini(&object->callees);
 	units_fini(&object->units);
+	symdata_fini(&object->symdata);
 	symtab_fini(&object->symtab);
 	if (object->dwfl)
 		dwfl_end(object->dwfl);
@@ -179,6 +180,7 @@ static bool load(struct object *object, const char *path, int fd)
 	dwfl_module_info(object->module, &userdata, &start, &end, NULL, NULL, NULL, NULL);
 	*userdata = object;
 	symtab_init(&object->symtab, object->module, end);
+	symdata_init(&object->symdata, object->module, end);
 	units_init(&object->units, object->module, end);
 	callees_init(&object->callees, elf, object->bias);
 	return true;

@@ -11,6 +11,7 @@
 
 #include "snapshot/symbols/callee.h"
 #include "snapshot/symbols/names.h"
+#include "snapshot/symbols/symdata.h"
 #include "snapshot/symbols/symtab.h"
 #include "snapshot/symbols/units.h"
 
@@ -43,6 +44,7 @@ struct object {
 	Dwfl_Module *module;
 	uint64_t bias; /* what Dwfl adds to the addresses in the file */
 	struct symtab symtab;
+	struct symdata symdata;
 	struct units units;
 	struct callees callees;
 };

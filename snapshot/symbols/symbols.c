@@ -202,3 +202,12 @@ const char *symbols_callee(struct symbols *symbols, unsigned module, uint64_t of
 		name ? (char *)(uintptr_t)name : no_name);
 	return name;
 }
+
+const char *symbols_variable(struct symbols *symbols, unsigned module, uint64_t offset, uint64_t *into)
+{
+	struct object *object = open_module(symbols, module);
+
+	return object ? names_tidy(&symbols->names,
+				symdata_name_at(&object->symdata, offset + object->bias, into))
+		      : NULL;
+}

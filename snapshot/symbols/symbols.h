@@ -66,4 +66,7 @@ const struct symbol_frame *symbols_resolve(struct symbols *symbols, unsigned mod
  */
 const char *symbols_callee(struct symbols *symbols, unsigned module, uint64_t offset);
 
+/* The variable an offset is inside of, demangled ("vtable for X" too), and how far; NULL: none. */
+const char *symbols_variable(struct symbols *symbols, unsigned module, uint64_t offset, uint64_t *into);
+
 #endif

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "snapshot/report/format.h"
+#include "snapshot/report/holder.h"
 #include "snapshot/report/trend_text.h"
 
 enum { COLOR_BAD = 1, COLOR_DOUBT, FIRST_ROW = LINES_HEADS + 1, LEAST_WIDTH = 40 };
@@ -25,6 +26,7 @@ static const char *const help[] = {
 	"r               SINCE counts from now",
 	"b               exact numbers",
 	"+ -             more, fewer ticks a second",
+	"l               look for lost memory: what nothing points to any more",
 	"w               save what is held now in a file, for leakwatch-snapshot FILE",
 	"q               quit",
 	"",
@@ -179,9 +181,39 @@ static bool reason_of(struct watch *watch, uint32_t site, char line[LINES_BYTES]
 		trend_outlook(outlook, &trend.growth, watch->report.left_bytes);
 		(void)snprintf(line, LINES_BYTES, "%s%s%s", why, *outlook ? "; " : "", outlook);
 	}
-	if ((size_t)getmaxx(stdscr) < strlen(line))
-		line[getmaxx(stdscr)] = '\0';
 	return line[0] != '\0';
+}
+
+/* What the last search found of this site; false: it found nothing, or there was none. */
+static bool lost_of(const struct watch *watch, uint32_t site, char line[LINES_BYTES])
+{
+	const struct lw_scan_site *found = &watch->decode.model->sites[site].scan;
+	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], indirect[FORMAT_BYTES];
+
+	if (!model_is_scanned(watch->decode.model) || !(found->lost_blocks + found->indirect_blocks))
+		return false;
+	(void)snprintf(line, LINES_BYTES, "nothing points to %s in %s any more; indirectly so %s",
+		format_size(bytes, found->lost_bytes), format_count(blocks, found->lost_blocks, "block"),
+		format_size(indirect, found->indirect_bytes));
+	return true;
+}
+
+/* An example of who holds blocks of this site, as far as the last search knows. */
+static bool holder_of(struct watch *watch, uint32_t site, char line[LINES_BYTES])
+{
+	const struct model *model = watch->decode.model;
+	char text[HOLDER_TEXT_BYTES], owners[FORMAT_BYTES];
+
+	for (size_t i = 0; i < model->nr_chains; i++) {
+		const struct lw_chain *chain = &model->chains[i];
+
+		if (model_find_site(model, chain->site) != site || chain->root == LW_ROOT_NONE)
+			continue;
+		(void)snprintf(line, LINES_BYTES, "held by %.400s, through %s",
+			holder_root(text, &watch->report, chain), format_count(owners, chain->nr_owners, "block"));
+		return true;
+	}
+	return false;
 }
 
 static void draw_site(struct screen *screen)
@@ -198,7 +230,15 @@ static void draw_site(struct screen *screen)
 	view_row(screen->view, screen->chosen, &row);
 	lines_row(line, &row, &style);
 	put_line(FIRST_ROW, line, attributes_of(screen, &row));
-	if (reason_of(watch, screen->chosen, line)) {
+	for (size_t i = 0; i < 3 && rows > 1; i++) {
+		bool has_line = i == 0	 ? reason_of(watch, screen->chosen, line)
+				: i == 1 ? lost_of(watch, screen->chosen, line)
+					 : holder_of(watch, screen->chosen, line);
+
+		if (!has_line)
+			continue;
+		if ((size_t)getmaxx(stdscr) < strlen(line))
+			line[getmaxx(stdscr)] = '\0';
 		put_line((int)first++, line, A_NORMAL);
 		rows--;
 	}

@@ -26,6 +26,7 @@ struct screen {
 	size_t cursor;	  /* its place in the order */
 	size_t top;	  /* first row drawn */
 	size_t stack_top; /* the same, of the stack */
+	struct source_scan scan; /* under way, if it has a region */
 	char news[SCREEN_NEWS_BYTES]; /* said in the last line until the next key */
 };
 

@@ -19,6 +19,7 @@
 
 #include "snapshot/alloc.h"
 #include "snapshot/report/deliver.h"
+#include "snapshot/report/format.h"
 #include "snapshot/report/output.h"
 #include "snapshot/view/screen.h"
 
@@ -68,6 +69,66 @@ static bool forget_it(void *unused, const struct lw_wire_head *record)
 {
 	(void)unused;
 	(void)record;
+	return true;
+}
+
+static void look_for_lost(struct screen *screen)
+{
+	struct source_error error = {0};
+
+	if (!screen->view->live || screen->scan.region)
+		return;
+	if (source_scan_begin(&screen->scan, live_pid(screen->view->live), &error))
+		(void)snprintf(screen->news, sizeof(screen->news), "looking for lost memory ...");
+	else
+		(void)snprintf(screen->news, sizeof(screen->news), "%.150s", error.text);
+}
+
+static bool take_found(void *view, const struct lw_wire_head *record)
+{
+	bool is_found = record->type == LW_WIRE_SCAN || record->type == LW_WIRE_SCAN_SITE ||
+			record->type == LW_WIRE_CHAIN;
+
+	return !is_found || watch_it(view, record);
+}
+
+static void say_lost(struct screen *screen)
+{
+	const struct model *model = screen->view->watch.decode.model;
+	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES];
+	struct report_sum lost = {0};
+
+	if (!model_is_scanned(model)) {
+		(void)snprintf(screen->news, sizeof(screen->news), "not known what is lost: %.120s",
+			model->has_scan ? model_scan_reason(model->scan.why) : "no answer");
+		return;
+	}
+	for (size_t i = 0; i < model->nr_sites; i++) {
+		lost.bytes += model->sites[i].scan.lost_bytes + model->sites[i].scan.indirect_bytes;
+		lost.blocks += model->sites[i].scan.lost_blocks + model->sites[i].scan.indirect_blocks;
+	}
+	(void)snprintf(screen->news, sizeof(screen->news), "lost: %s in %s; enter shows where from",
+		format_size(bytes, lost.bytes), format_count(blocks, lost.blocks, "block"));
+}
+
+/* The search goes on in the target; false: there is nothing new of it. */
+static bool take_answer(struct screen *screen)
+{
+	struct source_error error = {0};
+	enum source_answer answer;
+
+	if (!screen->scan.region)
+		return false;
+	answer = source_scan_look(&screen->scan, &error);
+	if (answer == SOURCE_NOT_YET)
+		return false;
+	source_scan_end(&screen->scan);
+	if (answer == SOURCE_NO_ANSWER) {
+		(void)snprintf(screen->news, sizeof(screen->news), "%.150s", error.text);
+		return true;
+	}
+	(void)live_dump(screen->view->live, take_found, screen->view);
+	say_lost(screen);
 	return true;
 }
 
@@ -215,6 +276,9 @@ static bool take_key(struct screen *screen, int key)
 	case '-':
 		change_interval(screen, key == '+');
 		break;
+	case 'l':
+		look_for_lost(screen);
+		break;
 	case 'w':
 		save(screen);
 		break;
@@ -270,6 +334,7 @@ static bool run(struct screen *screen)
 			return false;
 		if (!take_keys(screen, &has_keys))
 			return true;
+		has_keys |= take_answer(screen);
 		if (has_keys || news != LIVE_NOTHING || !has_names || is_term_resized(LINES, COLS))
 			has_names = screen_draw(screen, NAMES_MS);
 	}
@@ -341,6 +406,7 @@ int view_screen(const struct view_settings *settings)
 	screen_start(&screen);
 	is_good = run(&screen);
 	(void)endwin();
+	source_scan_end(&screen.scan);
 	view_close(&view);
 	free(screen.order);
 	return is_good ? 0 : 1;

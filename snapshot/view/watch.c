@@ -241,13 +241,24 @@ const struct growth *watch_growth(struct watch *watch, size_t place)
 	return &site->growth;
 }
 
+/* By the last search, if there was one. What is lost stays so. */
+static bool is_lost(const struct watch *watch, size_t place)
+{
+	const struct model *model = watch->decode.model;
+
+	return model_is_scanned(model) && model->sites[place].scan.lost_blocks > 0;
+}
+
 enum verdict watch_verdict(struct watch *watch, size_t place)
 {
 	const struct watch_site *site = watch_judge(watch, place);
+	enum verdict verdict;
 
 	if (!site->is_judged)
 		return VERDICT_UNFREED;
-	return verdict_with_growth(site->judged.verdict, watch_growth(watch, place)->kind, false);
+	verdict = verdict_with_growth(site->judged.verdict, watch_growth(watch, place)->kind, false);
+	return is_lost(watch, place) && verdict != VERDICT_GROWING && verdict != VERDICT_RUNTIME ? VERDICT_LOST
+													  : verdict;
 }
 
 uint64_t watch_oldest_ms(const struct watch *watch, size_t site)
@@ -258,27 +269,6 @@ uint64_t watch_oldest_ms(const struct watch *watch, size_t site)
 	if (born_ms == UINT32_MAX)
 		return UINT64_MAX;
 	return now_ms > born_ms ? now_ms - born_ms : 0;
-}
-
-/* "std::vector<int>::push_back(...)", also behind a return type: nobody's leak is there. */
-static bool is_of_standard_library(const char *function)
-{
-	size_t name_bytes = function ? strcspn(function, "(<") : 0;
-
-	for (size_t i = 0; i < name_bytes; i++)
-		if ((!i || function[i - 1] == ' ') && (!strncmp(function + i, "std::", 5) ||
-							      !strncmp(function + i, "__gnu_cxx::", 11)))
-			return true;
-	return false;
-}
-
-/* The frame to show: the program's own, not what the standard library has inlined into it. */
-static const struct report_frame *frame_to_show(const struct report_stack *stack)
-{
-	for (size_t i = stack->first_user; i < stack->end_user; i++)
-		if (!is_of_standard_library(stack->frames[i].symbol->function))
-			return &stack->frames[i];
-	return stack->first_user < stack->nr_frames ? &stack->frames[stack->first_user] : NULL;
 }
 
 const struct watch_site *watch_judge(struct watch *watch, size_t place)
@@ -302,7 +292,7 @@ const struct watch_site *watch_judge(struct watch *watch, size_t place)
 		site->file = model_site->hint_file;
 		site->line = model_site->hint_line;
 	}
-	frame = frame_to_show(&watch->stack);
+	frame = report_own_frame(&watch->stack);
 	if (!frame)
 		return site;
 	site->function = frame->symbol->function;

@@ -54,6 +54,8 @@ ok 'the one that grows comes to the top' within 5 is_on_top
 ok 'of two' shows '^1/2 by held'
 press s
 ok 's: the next sort' shows '>BLKS'
+press l
+ok 'l: looks for lost memory' shows '^lost: '
 press S
 ok 'S: back' shows '>HELD'
 press S

@@ -39,6 +39,12 @@ void symbols_module(struct symbols *symbols, unsigned id, const char *path, cons
 	symbols->nr_modules++;
 }
 
+const char *symbols_variable(struct symbols *symbols, unsigned module, uint64_t offset, uint64_t *into)
+{
+	(void)symbols, (void)module, (void)offset, (void)into;
+	return NULL;
+}
+
 const struct symbol_frame *symbols_resolve(
 	struct symbols *symbols, unsigned module, uint64_t offset, bool exact_pc, size_t *nr_frames)
 {
@@ -457,6 +463,7 @@ static void test_scan(void)
 	*found = (struct lw_scan_site){.lost_bytes = 50000, .lost_blocks = 48};
 	memset(fake.header->samples, 0, sizeof(fake.header->samples)); /* no past */
 	fake.header->scan.state = LW_SCAN_DONE;
+	fake.header->scan.flags = LW_SCAN_AT_EXIT;
 	fake.header->scan.seq = 2;
 	fake.header->exit_began_ms = 0;
 	judge(&made, &fake, "", "");

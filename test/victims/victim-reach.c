@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * victim-reach.c - memory that is lost, lost through another, and still pointed to; then it ends, or with `wait`
- * runs on: a thread waits in epoll_wait, which must not see a stop, another moves pointers about.
+ * or `many` (then more is lost) runs on: a thread waits in epoll_wait, which must not see a stop, another moves pointers about.
  */
 #include <errno.h>
 #include <poll.h>
@@ -36,6 +36,13 @@ FRAME static struct node *make_head(void)
 FRAME static struct node *make_tail(void)
 {
 	return calloc(1, sizeof(struct node) + 20);
+}
+
+/* More than all registers of all threads could hold. */
+FRAME static void lose_many(void)
+{
+	for (int i = 0; i < 200; i++)
+		(void)hold(malloc(50));
 }
 
 FRAME static void lose_chain(void)
@@ -106,8 +113,10 @@ int main(int argc, char **argv)
 	lose_chain();
 	keep_one();
 	fill_list();
+	if (argc > 1 && !strcmp(argv[1], "many"))
+		lose_many();
 	wipe();
-	if (argc < 2 || strcmp(argv[1], "wait"))
+	if (argc < 2)
 		return 0;
 	(void)pthread_create(&thread, NULL, move_about, NULL);
 	(void)pthread_create(&thread, NULL, wait_for_events, NULL);
