@@ -187,6 +187,22 @@ static void rest(struct pollfd *set, size_t nr, uint64_t pause_ns)
 	(void)ppoll(set, nr, &pause, &mask);
 }
 
+/*
+ * Reporters that end meanwhile are followed by the next ones: with thousands of segments a scan and the
+ * gap after it are long, and few reporters run at a time.
+ */
+static void wait_until(uint64_t until_ns)
+{
+	uint64_t now = now_ns();
+
+	while (now < until_ns) {
+		rest(NULL, 0, until_ns - now);
+		now = now_ns();
+		(void)reporter_reap(now);
+		targets_bury_dead(now);
+	}
+}
+
 /* One scan, not too soon after a long one; returns how long to rest after it. */
 static uint64_t scan(uint64_t last_pause_ns)
 {
@@ -195,9 +211,7 @@ static uint64_t scan(uint64_t last_pause_ns)
 
 	began_ns = now_ns();
 	if (began_ns < next_ns && cost_ns > cheap_ns) {
-		struct timespec gap = timespec_of(next_ns - began_ns);
-
-		(void)nanosleep(&gap, NULL);
+		wait_until(next_ns);
 		began_ns = now_ns();
 	}
 	cost_ns = targets_scan(began_ns) * slot_cost_ns;

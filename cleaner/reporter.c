@@ -9,26 +9,33 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/shm.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "cleaner/raw.h"
 #include "cleaner/tty.h"
 #include "preload/base/base.h"
 #include "preload/share/place.h"
 
 enum { MAX_RUNS = 4 };
 
-/* Big debug information takes a while; a terminal that was stopped for good takes for ever. */
+/* Big debug information takes a while; one that does nothing at all is stopped, or stuck for good. */
 static const uint64_t max_run_ns = UINT64_C(60000000000);
+static const uint64_t max_idle_ns = UINT64_C(3000000000);
 
 struct run {
 	pid_t pid; /* 0: this place is free */
 	int shmid;
 	struct lw_region_header *map;
-	uint64_t began_ns;
+	struct lw_region_header copy; /* as it was checked */
+	int signal;
+	bool is_second;
+	uint64_t began_ns, worked_ns;
+	uint64_t work; /* what it was last seen to have done */
 };
 
 static struct run runs[MAX_RUNS];
@@ -173,30 +180,37 @@ static char *end_of(const struct lw_region_header *copy)
 	}
 }
 
-bool reporter_start(
-	int shmid, const struct lw_region_header *copy, int signal, struct lw_region_header *map)
+/* False: there is no program to start. */
+static bool start(struct run *run)
 {
+	const struct lw_region_header *copy = &run->copy;
 	char path[PATH_MAX], id[32], sig[32], report[] = "--report";
-	char *argv[] = {path, report, end_of(copy), id, signal ? sig : NULL, NULL};
-	struct run *run = free_run();
+	char *argv[] = {path, report, end_of(copy), id, run->signal ? sig : NULL, NULL};
 	struct lw_options options;
 	int tty = -1;
-	pid_t pid;
 
 	read_options(copy, &options);
-	if (!run || !find_program(options.programs, path))
+	if (!find_program(options.programs, path))
 		return false;
-	(void)snprintf(id, sizeof(id), "--shmid=%d", shmid);
-	(void)snprintf(sig, sizeof(sig), "--signal=%d", signal);
+	(void)snprintf(id, sizeof(id), "--shmid=%d", run->shmid);
+	(void)snprintf(sig, sizeof(sig), "--signal=%d", run->signal);
 	if (copy->flags & LW_REGION_STDERR_TTY)
 		tty = tty_open(copy->stderr_dev, copy->stderr_ino, copy->started_real_ns);
-	pid = spawn(argv, tty);
+	run->pid = spawn(argv, tty);
 	if (tty >= 0)
 		close(tty);
-	if (!pid)
-		return false;
-	*run = (struct run){pid, shmid, map, now_ns()};
-	return true;
+	run->began_ns = run->worked_ns = now_ns();
+	return run->pid;
+}
+
+static void say_raw(const struct run *run)
+{
+	struct lw_options options;
+	struct shmid_ds stat;
+
+	read_options(&run->copy, &options);
+	if (shmctl(run->shmid, IPC_STAT, &stat) == 0)
+		raw_report(run->map, stat.shm_segsz, &run->copy, &options, run->signal);
 }
 
 static void finish(struct run *run)
@@ -206,6 +220,45 @@ static void finish(struct run *run)
 	(void)shmctl(run->shmid, IPC_RMID, NULL);
 	(void)shmdt(run->map);
 	run->pid = 0;
+}
+
+void reporter_start(
+	int shmid, const struct lw_region_header *copy, int signal, struct lw_region_header *map)
+{
+	struct run *run = free_run();
+
+	*run = (struct run){.shmid = shmid, .map = map, .copy = *copy, .signal = signal};
+	if (start(run))
+		return;
+	say_raw(run);
+	finish(run);
+}
+
+/* Its end is only good if it has marked the region. A crash, or a kill, may have been bad luck: once. */
+static void see_end(struct run *run)
+{
+	if (lw_load_acquire(&run->map->state) != LW_STATE_REPORTED) {
+		if (!run->is_second) {
+			run->is_second = true;
+			if (start(run))
+				return;
+		}
+		say_raw(run);
+	}
+	finish(run);
+}
+
+static bool is_stuck(struct run *run, uint64_t now)
+{
+	bool is_at_disk = false;
+	uint64_t work = 0;
+
+	if (!lw_region_proc_work(run->pid, &work, &is_at_disk) || is_at_disk || work != run->work ||
+		getenv("LEAKWATCH_DEBUGINFOD")) { /* waits for the network */
+		run->worked_ns = now;
+		run->work = work;
+	}
+	return now > run->worked_ns + max_idle_ns || now > run->began_ns + max_run_ns;
 }
 
 unsigned reporter_reap(uint64_t now)
@@ -218,12 +271,12 @@ unsigned reporter_reap(uint64_t now)
 		if (!run->pid)
 			continue;
 		if (waitpid(run->pid, NULL, WNOHANG) == 0) {
-			nr_running++;
-			if (now > run->began_ns + max_run_ns)
+			if (is_stuck(run, now))
 				(void)kill(run->pid, SIGKILL);
 		} else {
-			finish(run);
+			see_end(run);
 		}
+		nr_running += run->pid != 0;
 	}
 	return nr_running;
 }

@@ -25,10 +25,10 @@ bool reporter_is_launcher(const struct lw_region_header *copy);
 bool reporter_has_room(void);
 
 /*
- * Starts one. signal 0: unknown. map: the attached segment, taken over. False: no reporter could be
- * started, and nothing was taken over.
+ * Starts one, for which there must be room. signal 0: unknown. map: the attached segment, taken over.
+ * One that fails is started once more; without any, the raw report is written.
  */
-bool reporter_start(
+void reporter_start(
 	int shmid, const struct lw_region_header *copy, int signal, struct lw_region_header *map);
 
 /* Ends what is over: marks the region as reported and removes it. Returns how many still run. */

@@ -211,10 +211,7 @@ static void bury(struct target *target, unsigned long nr_attached, uint64_t now_
 	map = claim(target->shmid, copy.state);
 	if (!map)
 		return;
-	if (!reporter_start(target->shmid, &copy, target->signal, map)) {
-		(void)shmdt(map);
-		remove_segment(target);
-	}
+	reporter_start(target->shmid, &copy, target->signal, map);
 }
 
 static void see_death(struct target *target, uint64_t now_ns)
@@ -320,6 +317,17 @@ size_t targets_scan(uint64_t now_ns)
 	for (size_t i = last < 0 ? 0 : (size_t)last + 1; i < nr_targets; i++)
 		clear(&targets[i]);
 	return last < 0 ? 0 : (size_t)last + 1;
+}
+
+void targets_bury_dead(uint64_t now_ns)
+{
+	struct shmid_ds stat;
+
+	for (size_t i = 0; i < nr_targets && reporter_has_room(); i++) {
+		if (targets[i].what == DEAD && !reporter_has(targets[i].shmid) &&
+			shmctl(targets[i].shmid, IPC_STAT, &stat) == 0)
+			bury(&targets[i], stat.shm_nattch, now_ns);
+	}
 }
 
 bool targets_is_restless(void)

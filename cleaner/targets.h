@@ -24,6 +24,9 @@ size_t targets_scan(uint64_t now_ns);
 bool targets_is_busy(void);
 
 /* Did the last scan find anything new, or see anything end? */
+/* What is known to be dead, without looking for more: for when a reporter has ended. */
+void targets_bury_dead(uint64_t now_ns);
+
 bool targets_is_restless(void);
 
 /* What to wait for: a pidfd of each living target that has one. The array is ours. */

@@ -15,6 +15,7 @@
  */
 #include <elf.h>
 #include <errno.h>
+#include <linux/kcmp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,8 +58,9 @@ extern int __cxa_thread_atexit_impl(void (*function)(void *), void *argument, vo
 
 enum { EARLY_RESERVE_BYTES = 4096 };
 
-static struct lw_options options;
+static struct lw_options options LW_ROOM;
 static uint32_t is_going_up;
+static int32_t put_off_pid; /* the process that left its coming up to its first allocation; 0 none */
 
 static void append(char *text, size_t text_bytes, const char *more)
 {
@@ -142,7 +144,7 @@ static bool bring_up_tables(int *refusal)
 {
 	if (options.max_sites > LW_MAX_BLOCK_SITES)
 		options.max_sites = LW_MAX_BLOCK_SITES;
-	if (!lw_box_create(&options, refusal))
+	if (!lw_box_create(&options, LW_BLOCKS_ROOT_BYTES, refusal))
 		return false;
 	return lw_sites_init() && lw_blocks_init(lw_real.is_glibc && !lw_real.is_overridden ? 5 : 4);
 }
@@ -159,9 +161,21 @@ static bool refuse(enum lw_log_cause cause, const char *why)
 	return false;
 }
 
+/* Only the process that was started says so: what its children write may be captured. */
+static bool refuse_for_memory(void)
+{
+	bool is_root = lw_box_put_sign();
+
+	lw_cleaner_register();
+	if (is_root || options.verbose)
+		return refuse(LW_LOG_NO_MEMORY, "no memory for our tables");
+	lw_track_stop();
+	return false;
+}
+
 static bool go_up(void)
 {
-	static char text[LW_OPTIONS_BYTES];
+	static char text[LW_OPTIONS_BYTES] LW_ROOM;
 	enum lw_cleaner_found cleaner = LW_CLEANER_LAUNCHER;
 	int refusal = 0, queue_error;
 
@@ -174,8 +188,9 @@ static bool go_up(void)
 	if (__asan_init)
 		return refuse(LW_LOG_ASIDE, "the program is built with AddressSanitizer, which has its own malloc");
 	read_options(text);
+	lw_spawn_init(options.programs);
 	if (!bring_up_tables(&refusal))
-		return refuse(LW_LOG_NO_MEMORY, "no memory for our tables");
+		return refuse_for_memory();
 	stpcpy(lw_box->options, text);
 	lw_box->options_bytes = lw_own.options_bytes = (uint32_t)strlen(text);
 	if (options.help && lw_box->flags & LW_REGION_ROOT)
@@ -185,7 +200,6 @@ static bool go_up(void)
 	keep_suppressions();
 	if (options.verbose && lw_real.is_overridden)
 		lw_log("the program has its own malloc: only operator new is seen");
-	lw_spawn_init(options.programs);
 	lw_report_init(&options);
 	lw_scan_init(&options);
 	lw_tell_init(&options);
@@ -203,10 +217,41 @@ static bool go_up(void)
 	return true;
 }
 
+/*
+ * Shell scripts and builds start thousands of processes, of which many end before they allocate
+ * anything. The child of a watched process comes up at its first event, unless it was asked to report
+ * even that nothing happened: then nothing is lost, since without a block there is nothing to report.
+ * A program that enters a sandbox comes up just before (hooks/sandbox.c).
+ */
+static bool may_wait(void)
+{
+	static const char *const not_words[] = { "json", "report", "verbose", "help", "black_box", "stay" };
+	const char *given = lw_process_env("LEAKWATCH_OPTIONS");
+
+	if (leakwatch_default_options || __asan_init || lw_process_aux(AT_SECURE))
+		return false;
+	for (size_t i = 0; given && i < LW_ARRAY_LENGTH(not_words); i++) {
+		if (strstr(given, not_words[i]))
+			return false;
+	}
+	return lw_process_is_plain_child();
+}
+
+/* Is this a vfork child of the process that has not come up? Then the tables would be its parent's. */
+static bool is_in_parents_memory(void)
+{
+	int32_t self = lw_sys_getpid();
+
+	return put_off_pid && put_off_pid != self &&
+	       lw_syscall(SYS_kcmp, self, put_off_pid, KCMP_VM, 0, 0) == 0;
+}
+
 bool lw_bring_up(void)
 {
 	uint32_t nobody = 0;
 
+	if (is_in_parents_memory())
+		return false;
 	/* a second thread, this early, passes untracked rather than wait for the first */
 	if (!__atomic_compare_exchange_n(&is_going_up, &nobody, 1, false, __ATOMIC_ACQ_REL,
 			__ATOMIC_ACQUIRE))
@@ -277,7 +322,7 @@ static void watch_exit(void)
 {
 	void *(*real_calloc)(size_t, size_t) = lw_real.calloc;
 
-	if (!__cxa_thread_atexit_impl || lw_real.is_overridden ||
+	if (!__cxa_thread_atexit_impl || !lw_real_is_calloc_ours() ||
 			lw_early_used_bytes() > LW_EARLY_BYTES - EARLY_RESERVE_BYTES)
 		return;
 	lw_store(&lw_real.calloc, lw_early_calloc);
@@ -289,9 +334,12 @@ __attribute__((constructor)) static void start(void)
 {
 	int saved_errno = errno;
 
-	if (lw_track_enter())
+	if (!lw_track_is_on() && may_wait())
+		put_off_pid = lw_sys_getpid();
+	else if (lw_track_enter())
 		lw_track_leave();
-	if (lw_track_is_on()) {
+	if (lw_track_is_on() || put_off_pid) {
+		lw_threads_make_key();
 		(void)pthread_atfork(before_fork, after_fork, after_fork_in_child);
 		(void)at_quick_exit(at_quick_end);
 		watch_exit();
@@ -301,6 +349,6 @@ __attribute__((constructor)) static void start(void)
 
 __attribute__((destructor)) static void end(void)
 {
-	if (lw_track_is_on())
+	if (lw_track_is_on() || put_off_pid)
 		(void)__cxa_atexit(at_end, NULL, NULL);
 }

@@ -19,6 +19,11 @@
 #define LW_COLD __attribute__((cold, noinline))
 #define LW_HOT __attribute__((hot, noinline))
 #define LW_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+/*
+ * For what is large, or untouched in most processes: it lies behind all other zeroed data (the linker sorts
+ * by name), so that a short process touches a page or two and not one for each file.
+ */
+#define LW_ROOM __attribute__((section(".bss.z_room")))
 #define LW_LIKELY(x) __builtin_expect(!!(x), 1)
 #define LW_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define LW_ARRAY_LENGTH(a) (sizeof(a) / sizeof((a)[0]))

@@ -25,7 +25,7 @@ struct head {
 _Static_assert(sizeof(struct head) == LW_EARLY_ALIGN, "the caller's memory follows, aligned");
 _Static_assert(LW_EARLY_BYTES % LW_EARLY_MAX_ALIGN == 0, "rounding up never passes the end");
 
-char lw_early_arena[LW_EARLY_BYTES] __attribute__((aligned(LW_EARLY_MAX_ALIGN)));
+char lw_early_arena[LW_EARLY_BYTES] LW_ROOM __attribute__((aligned(LW_EARLY_MAX_ALIGN)));
 
 static uint32_t used_bytes; /* written by compare-and-swap; blocks are published by their callers */
 static uint64_t nr_refused; /* any thread, atomic add */

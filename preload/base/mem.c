@@ -26,14 +26,14 @@ static uint64_t small_bytes;
 static struct large {
 	void *start; /* release: bytes is set */
 	size_t bytes;
-} large[MAX_LARGE];
+} large[MAX_LARGE] LW_ROOM;
 static uint32_t nr_large;
 
 /* All mappings, for a scan, which must not take our tables for the program's. */
 static struct own {
 	uintptr_t start; /* 0: free; release: bytes is set */
 	size_t bytes;
-} own[MAX_OWN];
+} own[MAX_OWN] LW_ROOM;
 static uint32_t nr_own; /* slots ever used; past MAX_OWN some were not noted */
 
 static void note_own(uintptr_t start, size_t bytes)

@@ -292,6 +292,11 @@ static void find_all(void)
 	lw_real.is_overridden = !is_first_ours("malloc") || !is_first_ours("free");
 }
 
+bool lw_real_is_calloc_ours(void)
+{
+	return is_first_ours("calloc");
+}
+
 void lw_real_init(void)
 {
 	if (lw_load_acquire(&lw_real.is_ready) || !lw_lock_try(&init_lock))

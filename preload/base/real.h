@@ -54,4 +54,7 @@ extern struct lw_real lw_real;
  */
 void lw_real_init(void);
 
+/* Does libc's own calloc come to our hook? Not when the program defines one. */
+bool lw_real_is_calloc_ours(void);
+
 #endif

@@ -21,6 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "preload/base/base.h"
+#include "preload/share/queue.h"
 #include "preload/share/region.h"
 
 enum { STATUS_OWN_FAILURE = 125, SIGNAL_STATUS = 128 };
@@ -61,7 +63,8 @@ static bool claim(int shmid)
 	return is_ours;
 }
 
-static void run_reporter(int shmid, int signal)
+/* False: it did not get to its end, which it notes in the region. */
+static bool run_reporter(int shmid, int signal, const struct lw_region_header *region)
 {
 	char path[PATH_MAX], shmid_text[32], signal_text[32];
 	char *argv[] = { path, (char[]){ "--report" }, shmid_text, (char[]){ "--state=killed" },
@@ -71,7 +74,7 @@ static void run_reporter(int shmid, int signal)
 
 	if (!find_snapshot(path)) {
 		fputs("leakwatch: cannot report: leakwatch-snapshot is missing\n", stderr);
-		return;
+		return true;
 	}
 	snprintf(shmid_text, sizeof(shmid_text), "--shmid=%d", shmid);
 	snprintf(signal_text, sizeof(signal_text), "--signal=%d", signal);
@@ -80,6 +83,7 @@ static void run_reporter(int shmid, int signal)
 	if (posix_spawn(&pid, path, NULL, NULL, argv, environ) == 0)
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			;
+	return lw_load_acquire(&region->state) == LW_STATE_REPORTED;
 }
 
 static void report_killed(pid_t pid, int signal)
@@ -91,9 +95,11 @@ static void report_killed(pid_t pid, int signal)
 
 	if (lw_region_attach(pid, 0, &region, &bytes, &shmid, &why))
 		return; /* it had reported itself, or was not watched */
+	/* a crash, or a kill where memory is short, may have been bad luck: once more */
+	if (claim(shmid) && !run_reporter(shmid, signal, region) && !run_reporter(shmid, signal, region))
+		fputs("leakwatch: cannot report: leakwatch-snapshot did not get to its end\n", stderr);
+	lw_queue_remove(lw_load(&region->msqid));
 	lw_region_detach(region);
-	if (claim(shmid))
-		run_reporter(shmid, signal);
 	(void)shmctl(shmid, IPC_RMID, NULL);
 }
 

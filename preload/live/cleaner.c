@@ -11,7 +11,7 @@
 
 static bool start_cleaner(void)
 {
-	static char path[LW_SPAWN_PATH_BYTES]; /* not on a small stack */
+	static char path[LW_SPAWN_PATH_BYTES] LW_ROOM; /* not on a small stack */
 	const char *argv[] = {path, NULL};
 
 	/* it would be our child, and end with us; or that of a program which does not know of it */

@@ -98,7 +98,7 @@ static int open_log(const struct lw_options *options)
 		.host = "localhost",
 		.time_s = lw_box->started_real_ns / 1000000000,
 	};
-	static char path[LW_OPTION_PATH_BYTES];
+	static char path[LW_OPTION_PATH_BYTES] LW_ROOM;
 	struct rlimit limit = { 0, 0 };
 	struct stat file;
 	int fd;
@@ -129,7 +129,7 @@ void lw_raw_report(const struct lw_options *options, struct lw_report_done *done
 	if (fd < 0 && !may_use_stderr)
 		return;
 	say(fd, line, snprintf(line, sizeof(line),
-			"leakwatch: leakwatch-snapshot is missing or did not start: raw report of pid %d\n",
+			"leakwatch: leakwatch-snapshot is missing or did not do it: raw report of pid %d\n",
 			lw_own.pid));
 	for (uint32_t id = 0; id < nr_sites; id++) {
 		struct lw_count count = lw_emit_site_count(lw_box, lw_own.total_bytes, id);

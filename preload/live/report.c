@@ -14,6 +14,7 @@
 #include "preload/live/reporter.h"
 #include "preload/live/scan.h"
 #include "preload/record/history.h"
+#include "preload/record/threads.h"
 #include "preload/record/track.h"
 #include "preload/share/box.h"
 #include "preload/share/emit.h"
@@ -21,6 +22,7 @@
 #include "preload/share/report.h"
 
 enum {
+	FOLD_WAIT_MS = 200, /* of a thread that ends at the same time: a few microseconds, if it runs */
 	OTHER_END_WAIT_MS = 2000, /* a second thread that ends the process meanwhile */
 	POLL_MS = 10,
 };
@@ -32,10 +34,17 @@ void lw_report_init(const struct lw_options *settings)
 	options = settings;
 }
 
+/* A thread that is just ending carries its counters over: the sum, and the reporter's, come after that. */
+static void wait_for_folds(void)
+{
+	for (int ms = 0; ms < FOLD_WAIT_MS && lw_threads_folds_ended() != lw_threads_folds_begun(); ms++)
+		lw_sys_sleep_ms(1);
+}
+
 /* Does anything stay allocated, was anything wrong or freed by exit alone? Quick: no names are known here. */
 static bool has_something_to_say(void)
 {
-	uint32_t nr_sites = lw_load_acquire(&lw_own.nr_sites);
+	uint32_t nr_sites = lw_load_acquire(&lw_own.nr_sites), nr_folds = lw_threads_folds_ended();
 
 	if (lw_load(&lw_own.nr_events))
 		return true;
@@ -45,13 +54,15 @@ static bool has_something_to_say(void)
 		if (count.alloc_blocks != count.freed_blocks)
 			return true;
 	}
-	return lw_history_may_be_held();
+	/* one that began meanwhile may have been in neither row: the reporter will see */
+	return lw_threads_folds_begun() != nr_folds || lw_history_may_be_held();
 }
 
 static bool is_report_wanted(void)
 {
 	if (!lw_place_is_given(options, lw_box->flags))
 		return false;
+	wait_for_folds();
 	if (options->json[0] || options->report == LW_REPORT_ALWAYS || options->verbose)
 		return true;
 	return has_something_to_say();

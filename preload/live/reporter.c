@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 
 #include "preload/base/log.h"
@@ -12,10 +13,13 @@
 #include "preload/share/box.h"
 #include "preload/share/boxfile.h"
 #include "preload/share/emit.h"
+#include "preload/share/process.h"
 
 enum {
 	REPORTER_WAIT_MS = 20000, /* a report of many sites with big debug information takes a while */
+	IDLE_WAIT_MS = 3000,	  /* for one that does nothing at all: stopped, or stuck for good */
 	POLL_MS = 10,
+	LOOK_MS = 250,		  /* between two looks at what it does */
 };
 
 static char *put_text(char *at, const char *text)
@@ -47,34 +51,58 @@ static const char *end_name(enum lw_end how)
 
 enum outcome { NOT_STARTED, NO_WORD, TOO_LATE, DONE };
 
+/* What the reporter was last seen to have done, and when. */
+struct work {
+	uint64_t done, seen_ms;
+};
+
+/* Has it done nothing for so long that it never will? Waiting for a disk, or for the network, is work. */
+static bool is_stuck(int reporter, struct work *last, uint64_t now_ms)
+{
+	bool is_at_disk = false;
+	uint64_t done = 0;
+
+	if (!lw_region_proc_work(reporter, &done, &is_at_disk) || done != last->done || is_at_disk ||
+			lw_process_env("LEAKWATCH_DEBUGINFOD")) {
+		*last = (struct work){ done, now_ms };
+		return false;
+	}
+	return now_ms - last->seen_ms > IDLE_WAIT_MS;
+}
+
+/* Its word, if it has come: -EAGAIN not yet. Without a descriptor the region says when all is written. */
+static long take_word(int reporter, int fd, struct lw_report_done *done)
+{
+	struct pollfd ready = { fd, POLLIN, 0 };
+	struct timespec pause = { .tv_nsec = POLL_MS * 1000000 };
+
+	if (fd >= 0)
+		return lw_syscall(SYS_ppoll, &ready, 1, &pause, 0, 8) > 0
+				       ? lw_sys_read(fd, done, sizeof(*done))
+				       : -EAGAIN;
+	lw_sys_sleep_ms(POLL_MS);
+	done->magic = LW_REPORT_DONE_MAGIC;
+	return lw_load_acquire(&lw_box->state) == LW_STATE_REPORTED ||
+					lw_syscall(SYS_kill, reporter, 0) < 0
+			       ? (long)sizeof(*done)
+			       : -EAGAIN;
+}
+
 /* Waits until the reporter has written its word or is gone, or time is up. */
 static enum outcome wait_for(int reporter, int fd, uint32_t wait_ms, struct lw_report_done *done)
 {
-	uint64_t waited_ms = 0;
-	long got = -EAGAIN;
+	struct work work = { 0, 0 };
+	long got;
 
 	memset(done, 0, sizeof(*done));
-	while (waited_ms < wait_ms && got == -EAGAIN) {
-		struct pollfd ready = { fd, POLLIN, 0 };
-		struct timespec pause = { .tv_nsec = POLL_MS * 1000000 };
-
-		if (fd < 0) { /* no descriptor was to be had: the region says when it is written */
-			if (lw_load_acquire(&lw_box->state) == LW_STATE_REPORTED ||
-					lw_syscall(SYS_kill, reporter, 0) < 0)
-				return DONE;
-			lw_sys_sleep_ms(1);
-			waited_ms++;
-			continue;
-		}
-		if (lw_syscall(SYS_ppoll, &ready, 1, &pause, 0, 8) <= 0) {
-			waited_ms += POLL_MS;
-			continue;
-		}
-		got = lw_sys_read(fd, done, sizeof(*done));
+	for (uint64_t waited_ms = 0; waited_ms < wait_ms; waited_ms += POLL_MS) {
+		got = take_word(reporter, fd, done);
+		if (got != -EAGAIN)
+			return got == sizeof(*done) && done->magic == LW_REPORT_DONE_MAGIC ? DONE : NO_WORD;
+		if (waited_ms % LOOK_MS == 0 && is_stuck(reporter, &work, waited_ms))
+			break;
 	}
-	if (got == -EAGAIN)
-		return TOO_LATE;
-	return got == sizeof(*done) && done->magic == LW_REPORT_DONE_MAGIC ? DONE : NO_WORD;
+	return TOO_LATE;
 }
 
 /* Sends one record; false when the reporter does not take it any more. */
@@ -167,13 +195,14 @@ static int begin(const char *const *argv, const struct pipes *pipes, uint64_t *b
 /* what: the option that says which report is wanted. */
 static enum outcome run(const char *what, uint32_t wait_ms, struct lw_report_done *done)
 {
-	static char path[LW_SPAWN_PATH_BYTES]; /* always the same text; not on a small stack */
+	static char path[LW_SPAWN_PATH_BYTES] LW_ROOM; /* always the same text; not on a small stack */
 	char shmid[32] = "-", done_fd[32];
 	const char *argv[] = { path, "--report", shmid, what, done_fd, NULL };
 	bool is_shared = lw_box_is_shared() && (uint32_t)lw_syscall(SYS_geteuid, 0) == lw_own.uid;
 	bool is_private = !is_shared && !lw_boxfile_path()[0];
 	enum outcome outcome = NOT_STARTED;
 	struct pipes pipes;
+	bool does_end;
 	uint64_t before;
 	int pid;
 
@@ -195,8 +224,11 @@ static enum outcome run(const char *what, uint32_t wait_ms, struct lw_report_don
 			send_records(&pipes);
 		if (pid > 0)
 			outcome = wait_for(pid, pipes.done[0], wait_ms, done);
+		does_end = outcome != TOO_LATE;
+		if (!does_end && wait_ms == REPORTER_WAIT_MS) /* else it may well finish without us */
+			does_end = lw_syscall(SYS_kill, pid, SIGKILL) == 0; /* it lives: its end of the pipe is open */
 		if (is_to_be_child())
-			lw_spawn_reap(pid, outcome != TOO_LATE, before);
+			lw_spawn_reap(pid, does_end, before);
 	}
 	close_fd(&pipes.done[1]);
 	close_fd(&pipes.done[0]);

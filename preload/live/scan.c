@@ -20,7 +20,7 @@
 
 enum { WALL = 0x40000000 /* __WALL */, MOST_WAIT_MS = 30000 };
 
-static struct lw_scan_plan plan; /* of the scan under way; there is one at a time */
+static struct lw_scan_plan plan LW_ROOM; /* of the scan under way; there is one at a time */
 static uint32_t is_starting;	 /* taken by exchange; held while keeper and plan are looked at */
 static int32_t keeper;		 /* its pid, to be reaped; 0 none */
 static const struct lw_options *settings;

@@ -36,7 +36,7 @@ static struct held {
 	int32_t tid;
 	uint16_t state;
 	uint16_t signal; /* that it was about to take */
-} held[LW_SCAN_MAX_THREADS];
+} held[LW_SCAN_MAX_THREADS] LW_ROOM;
 static uint32_t nr_held;
 
 struct whom {

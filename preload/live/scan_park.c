@@ -42,7 +42,7 @@ static struct {
 	uint32_t nr_ready;
 	int signal;	   /* 0: none chosen yet */
 	struct lw_scan_thread slots[LW_SCAN_MAX_THREADS];
-} park;
+} park LW_ROOM;
 
 static __attribute__((naked, used)) void return_from_signal(void)
 {
@@ -119,7 +119,7 @@ static uint64_t parse_hex_after(const char *text, const char *key)
 /* Would the signal be taken at once, and by the program rather than its debugger? */
 static bool may_send(int32_t pid, int32_t tid)
 {
-	static char text[STATUS_BYTES];
+	static char text[STATUS_BYTES] LW_ROOM;
 
 	if (!lw_scan_task_read(pid, tid, "/status", text, sizeof(text)))
 		return false;

@@ -15,7 +15,7 @@ struct entry { /* struct linux_dirent64 */
 	char name[];
 };
 
-static char list[LIST_BYTES] __attribute__((aligned(8)));
+static char list[LIST_BYTES] LW_ROOM __attribute__((aligned(8)));
 
 static char *put_number(char *at, uint32_t value)
 {

@@ -18,7 +18,7 @@
 
 enum { MAX_ENV = 512, ANY_CHILD = 0x40000000 /* __WALL */ };
 
-static char library_dir[LW_SPAWN_PATH_BYTES];
+static char library_dir[LW_SPAWN_PATH_BYTES] LW_ROOM;
 static const char *programs_dir = "";
 
 void lw_spawn_init(const char *programs)

@@ -8,7 +8,7 @@
 enum { PAGE_WORDS = 4096 / sizeof(uint64_t) };
 
 /* Used at the end of the process, or by a fork's one thread. */
-static struct lw_blocks_room own_room;
+static struct lw_blocks_room own_room LW_ROOM;
 
 /* Values of the fork bits that blocks in the table may have. */
 static uint32_t used_epochs;
@@ -23,7 +23,7 @@ bool lw_blocks_init(uint32_t granule_shift)
 	lw_hot.granule_shift = granule_shift;
 	lw_hot.epoch_bits = 0;
 	used_epochs = 1;
-	lw_hot.roots[0] = lw_mem_map(2 * (sizeof(uint64_t *) << LW_ROOT_BITS), "leakwatch blocks");
+	lw_hot.roots[0] = lw_mem_map(LW_BLOCKS_ROOT_BYTES, "leakwatch blocks");
 	lw_hot.roots[1] = lw_hot.roots[0] + ((size_t)1 << LW_ROOT_BITS);
 	return lw_hot.roots[0] != NULL;
 }

@@ -62,6 +62,8 @@ struct lw_block {
 	bool is_inherited;	/* from before a fork */
 };
 
+/* Address space that the roots take. */
+#define LW_BLOCKS_ROOT_BYTES (2 * (sizeof(uint64_t *) << LW_ROOT_BITS))
 bool lw_blocks_init(uint32_t granule_shift);
 
 /* The leaf of an address, mapped if there is none; NULL: no memory (the caller counts it). */

@@ -30,7 +30,8 @@ void lw_track_prepare_sandbox(void)
 
 void lw_track_exit_begins(void)
 {
-	if (!lw_track_enter())
+	/* a process without any event has nothing to note, and need not come up for it now */
+	if (!lw_load(&lw_hot.active) || !lw_track_enter())
 		return;
 	if (lw_sandboxed() || lw_own.pid == lw_sys_getpid()) /* else a vfork child's */
 		lw_history_note_exit(lw_box_now_ms());

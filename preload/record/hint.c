@@ -21,7 +21,7 @@ _Static_assert(LW_MAX_HINTS * 2 <= 1 << INDEX_BITS, "the index always has an emp
 
 /* ---- file and line, interned ---- */
 
-static uint16_t index_of_hints[1 << INDEX_BITS] LW_GUARDED_BY(lw_sites_lock);
+static uint16_t index_of_hints[1 << INDEX_BITS] LW_ROOM LW_GUARDED_BY(lw_sites_lock);
 static const char own_code_mark; /* an address in this library */
 
 static uint32_t hash_hint(const char *file, size_t nr_bytes, uint32_t line)

@@ -41,6 +41,9 @@ static uint32_t first_free_row LW_GUARDED_BY(lw_sites_lock) = 1;
 static pthread_key_t end_key;
 static bool has_end_key;
 
+/* Any thread, in order with what is moved between: see lw_threads_folds_begun(). */
+static uint32_t nr_folds_begun, nr_folds_ended;
+
 /*
  * The directories that we go by: somebody else may write into those of the region, which are for readers and
  * say the same. Without memory for them the region's serve.
@@ -180,6 +183,7 @@ static void fold_row(uint32_t row)
 {
 	uint32_t *dir = directory(row);
 
+	__atomic_fetch_add(&nr_folds_begun, 1, __ATOMIC_SEQ_CST);
 	for (uint32_t slice = 0; slice < nr_slices(); slice++) {
 		uint32_t chunk = dir[slice];
 
@@ -191,6 +195,7 @@ static void fold_row(uint32_t row)
 			add_to_shared(slice * LW_CHUNK_SITES + i, chunk_at(chunk) + i);
 		give_chunk(chunk);
 	}
+	__atomic_fetch_add(&nr_folds_ended, 1, __ATOMIC_SEQ_CST);
 	lw_lock_acquire(&lw_sites_lock);
 	lw_store(&lw_box_row(row)->state, LW_ROW_FREE);
 	if (row < first_free_row)
@@ -290,6 +295,16 @@ static void end_thread(void *value)
 	thread->gate = LW_GATE_LATE;
 }
 
+uint32_t lw_threads_folds_begun(void)
+{
+	return __atomic_load_n(&nr_folds_begun, __ATOMIC_SEQ_CST);
+}
+
+uint32_t lw_threads_folds_ended(void)
+{
+	return __atomic_load_n(&nr_folds_ended, __ATOMIC_SEQ_CST);
+}
+
 bool lw_threads_borrow(struct lw_thread *thread)
 {
 	struct room *room = take_room();
@@ -307,14 +322,19 @@ void lw_threads_give_back(struct lw_thread *thread)
 	give_room(thread);
 }
 
-void lw_threads_init(void)
+void lw_threads_make_key(void)
 {
-	make_directories();
-	if (pthread_key_create(&end_key, end_thread))
+	if (has_end_key || pthread_key_create(&end_key, end_thread))
 		return;
 	has_end_key = end_key < MAX_SAFE_KEY;
 	if (!has_end_key)
 		(void)pthread_key_delete(end_key);
+}
+
+void lw_threads_init(void)
+{
+	make_directories();
+	lw_threads_make_key();
 }
 
 bool lw_threads_attach(struct lw_thread *thread)
@@ -336,6 +356,7 @@ bool lw_threads_attach(struct lw_thread *thread)
 void lw_threads_fork_child(struct lw_thread *thread)
 {
 	lw_lock_acquire(&lw_sites_lock);
+	nr_folds_begun = nr_folds_ended = 0; /* nobody is there to end them */
 	first_free_row = 1;
 	spare_chunk = 0;
 	lw_lock_release(&lw_sites_lock);

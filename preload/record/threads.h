@@ -20,6 +20,9 @@ struct lw_scratch {
 /* Once, before any thread is attached: learn when threads end. May be called in a hook. */
 void lw_threads_init(void);
 
+/* Its part that wants an early place, for a process that comes up later: keys made early have small numbers. */
+void lw_threads_make_key(void);
+
 /* Sets *thread up for this process. False: no memory; the thread's gate is then OFF. */
 bool lw_threads_attach(struct lw_thread *thread);
 
@@ -32,5 +35,12 @@ struct lw_count *lw_threads_add_chunk(struct lw_thread *thread, uint32_t site);
 
 /* In a forked child: all rows are new; the one thread left keeps its memo. */
 void lw_threads_fork_child(struct lw_thread *thread);
+
+/*
+ * Rows of threads that ended, whose counters were to move, and had moved, to the shared row. Counters on
+ * their way are in neither: if as many had begun after a sum as had ended before it, it missed none.
+ */
+uint32_t lw_threads_folds_begun(void);
+uint32_t lw_threads_folds_ended(void);
 
 #endif

@@ -23,7 +23,7 @@
 #include "preload/unwind/memo.h"
 #include "preload/unwind/stack.h"
 
-union lw_hot_page lw_hot_page __attribute__((aligned(4096)));
+union lw_hot_page lw_hot_page LW_ROOM __attribute__((aligned(4096)));
 
 enum { NS_PER_MS = 1000000, GENERATIONS_PER_FORK = 1 << 24 };
 /* The hot page as it was when we started: what a forked child, whose page is wiped, begins with. */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 
 #include "preload/base/hot.h"
@@ -186,19 +187,27 @@ static void start_counting(struct lw_region_header *region)
 {
 	lw_box = region;
 	LW_BOX_PUBLISH(nr_sites, 1);  /* id 0: unknown */
-	LW_BOX_PUBLISH(nr_rows, 1);   /* row 0: shared */
+	LW_BOX_PUBLISH(nr_rows, 1);   /* row 0: shared, always in use; its page comes with its first count */
 	LW_BOX_PUBLISH(nr_chunks, 1);
 	LW_BOX_PUBLISH(pool_used, 1); /* offset 0 means none */
 	LW_BOX_PUBLISH(nr_hints, 1);
 	LW_BOX_PUBLISH(nr_modules, 0);
 	LW_BOX_PUBLISH(nr_events, 0);
 	LW_BOX_PUBLISH(nr_marks, 0);
-	lw_box_row(0)->state = LW_ROW_USED;
 }
 
-bool lw_box_create(const struct lw_options *settings, int *refusal)
+/* Of a limited address space the larger part is the program's. */
+static bool is_room_for(uint64_t bytes)
 {
-	static struct lw_region_header mine; /* too much for a small stack */
+	struct rlimit limit;
+
+	return lw_syscall(SYS_prlimit64, 0, RLIMIT_AS, 0, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
+	       bytes <= limit.rlim_cur / 2;
+}
+
+bool lw_box_create(const struct lw_options *settings, uint64_t other_bytes, int *refusal)
+{
+	static struct lw_region_header mine LW_ROOM; /* too much for a small stack */
 	struct lw_region_header *region = NULL;
 	uint32_t max_sites = settings->max_sites;
 	int shmid = -1;
@@ -212,6 +221,8 @@ bool lw_box_create(const struct lw_options *settings, int *refusal)
 		max_sites = LW_BOXFILE_MAX_SITES;
 	for (; !region && max_sites >= LEAST_SITES; max_sites /= 8) {
 		mine.total_bytes = lw_region_layout(&mine, max_sites);
+		if (!is_room_for(mine.total_bytes + other_bytes))
+			continue;
 		region = map_region(&mine, mine.total_bytes, &shmid, refusal);
 	}
 	if (!region)
@@ -223,6 +234,32 @@ bool lw_box_create(const struct lw_options *settings, int *refusal)
 	lw_own.exe_bytes = region->exe_bytes;
 	lw_own.cmdline_bytes = region->cmdline_bytes;
 	start_counting(region);
+	return true;
+}
+
+bool lw_box_put_sign(void)
+{
+	static const uint64_t bytes = LW_ALIGN_UP(sizeof(struct lw_region_header), 4096u) + LW_REGION_TAIL_BYTES;
+	static struct lw_region_header mine LW_ROOM;
+	struct lw_region_header *sign;
+	bool is_root;
+	int shmid;
+
+	if (lw_box && lw_own.shmid >= 0)
+		(void)lw_syscall(SYS_shmctl, lw_own.shmid, IPC_RMID, 0);
+	if (lw_box)
+		(void)lw_syscall(lw_own.shmid >= 0 ? SYS_shmdt : SYS_munmap, lw_box, lw_own.total_bytes);
+	lw_box = NULL;
+	lw_process_describe(&mine);
+	is_root = lw_process_place(&mine) & LW_REGION_ROOT;
+	shmid = is_root ? make_segment(&mine, bytes) : -1;
+	sign = shmid >= 0 ? map_segment(shmid, NULL) : NULL;
+	if (!sign && shmid >= 0)
+		(void)lw_syscall(SYS_shmctl, shmid, IPC_RMID, 0);
+	if (!sign)
+		return is_root;
+	lw_box = sign;
+	know_self(&mine, shmid);
 	return true;
 }
 
@@ -266,7 +303,7 @@ static void count_on(struct lw_region_header *region)
 
 bool lw_box_renew(void)
 {
-	static struct lw_region_header mine;
+	static struct lw_region_header mine LW_ROOM;
 	struct lw_region_header *parent = lw_box, *region;
 	uint64_t bytes = lw_own.total_bytes;
 	int shmid, refusal;

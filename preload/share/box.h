@@ -113,9 +113,16 @@ LW_INLINE uint32_t lw_box_nr_frames(const struct lw_site *site)
 
 /*
  * Makes the region: shared, else private, else smaller; *refusal is 0 or the -errno for which the
- * shared one was refused. False: not even private memory; nothing is tracked then.
+ * shared one was refused. other_bytes: address space that our other tables will take. False: not even private memory; nothing is tracked then.
  */
-bool lw_box_create(const struct lw_options *options, int *refusal);
+bool lw_box_create(const struct lw_options *options, uint64_t other_bytes, int *refusal);
+
+/*
+ * Where there is no room for tables: a small segment all the same, so that this process's children know
+ * themselves as children, and keep their messages to themselves. It has no header, so readers take it for a
+ * region that is being made. True when this is the process that was started, whose stderr is ours to use.
+ */
+bool lw_box_put_sign(void);
 
 /* In a forked child: a region of its own at the same address. False: the child is not tracked. */
 bool lw_box_renew(void);

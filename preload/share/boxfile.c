@@ -11,7 +11,7 @@
 #include "preload/base/sys.h"
 #include "preload/share/process.h"
 
-static char path[LW_OPTION_PATH_BYTES];
+static char path[LW_OPTION_PATH_BYTES] LW_ROOM;
 
 static bool expand(const char *path_template, const struct lw_region_header *mine)
 {

@@ -43,8 +43,13 @@ static uint64_t root_mount(void)
 uint64_t lw_door_place(void)
 {
 	static uint64_t pid_ns; /* kept over fork: a chroot without /proc may come later */
-	uint64_t now = pid_namespace();
+	static int32_t asked_pid;
+	uint64_t now = 0;
 
+	/* a parent that has a number here is of our own namespace: the first in a new one has none */
+	if (!pid_ns || (int32_t)lw_syscall(SYS_getppid, 0) != asked_pid)
+		now = pid_namespace();
+	asked_pid = lw_sys_getpid();
 	if (now)
 		pid_ns = now;
 	return pid_ns << 32 ^ root_mount();

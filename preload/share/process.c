@@ -3,6 +3,7 @@
 #include "preload/share/process.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/prctl.h>
@@ -146,15 +147,20 @@ static bool find_watched(int32_t pid, uint32_t *flags)
 	struct shmid_ds segment;
 	const char *why;
 	uint64_t bytes;
-	int shmid;
+	int shmid, err;
 
 	for (unsigned attempt = 0; attempt < LW_REGION_KEYS; attempt++) {
 		shmid = (int)lw_syscall(SYS_shmget, lw_region_key(pid, attempt), 0, 0);
 		if (shmid < 0) /* a hole: who was there when this key was passed by is gone */
 			continue;
 		if (lw_syscall(SYS_shmctl, shmid, IPC_STAT, &segment) < 0 || segment.shm_cpid != pid ||
-				(!segment.shm_nattch && pid != lw_sys_getpid()) ||
-				lw_region_attach_id(shmid, &region, &bytes, &why))
+				(!segment.shm_nattch && pid != lw_sys_getpid()))
+			continue;
+		*flags = 0;
+		err = lw_region_attach_id(shmid, &region, &bytes, &why);
+		if (err == -EAGAIN && pid != lw_sys_getpid()) /* still empty, or only a sign: see lw_box_put_sign() */
+			return segment.shm_segsz % 4096 == LW_REGION_TAIL_BYTES;
+		if (err)
 			continue;
 		*flags = region->flags;
 		bytes = (uint64_t)(region->pid == pid);
@@ -165,6 +171,29 @@ static bool find_watched(int32_t pid, uint32_t *flags)
 	return false;
 }
 
+static bool is_plain_child; /* kept over fork: so is a child's child */
+
+static bool look_for_parent(void)
+{
+	long shmid = lw_syscall(SYS_shmget, lw_region_key(lw_sys_getpid(), 0), 0, 0);
+	int32_t parent = (int32_t)lw_syscall(SYS_getppid, 0);
+	struct shmid_ds segment;
+
+	if (shmid != -ENOENT)
+		return false;
+	shmid = lw_syscall(SYS_shmget, lw_region_key(parent, 0), 0, 0);
+	return shmid >= 0 && lw_syscall(SYS_shmctl, shmid, IPC_STAT, &segment) >= 0 &&
+	       segment.shm_cpid == parent && segment.shm_nattch &&
+	       segment.shm_segsz % 4096 == LW_REGION_TAIL_BYTES;
+}
+
+bool lw_process_is_plain_child(void)
+{
+	if (!is_plain_child)
+		is_plain_child = look_for_parent();
+	return is_plain_child;
+}
+
 uint32_t lw_process_under(uint32_t flags)
 {
 	return flags & (LW_REGION_REAPER | LW_REGION_UNDER_REAPER) ? LW_REGION_UNDER_REAPER : 0;
@@ -173,11 +202,12 @@ uint32_t lw_process_under(uint32_t flags)
 uint32_t lw_process_place(const struct lw_region_header *header)
 {
 	int32_t pid = header->ppid, leader = (int32_t)lw_syscall(SYS_getsid, 0), next;
+	bool is_child = lw_process_is_plain_child();
 	uint64_t start_ticks;
 	uint32_t flags;
 
 	/* exec keeps the pid: the image before us knew what it was */
-	if (find_watched(header->pid, &flags))
+	if (!is_child && find_watched(header->pid, &flags))
 		return flags & (LW_REGION_ROOT | LW_REGION_UNDER_REAPER);
 	for (unsigned i = 0; i < MAX_ANCESTORS && pid > 0; i++, pid = next) {
 		if (find_watched(pid, &flags))
@@ -188,5 +218,5 @@ uint32_t lw_process_place(const struct lw_region_header *header)
 	/* a parent that is gone already leaves us its session */
 	if (leader > 0 && leader != header->pid && find_watched(leader, &flags))
 		return lw_process_under(flags);
-	return LW_REGION_ROOT;
+	return is_child ? 0 : LW_REGION_ROOT;
 }

@@ -35,4 +35,11 @@ uint32_t lw_process_place(const struct lw_region_header *header);
 /* The same of a child, by the flags of its parent. */
 uint32_t lw_process_under(uint32_t flags);
 
+/*
+ * Is this for certain the child of a watched process, and not what a watched image has become by exec? For
+ * processes that come by the thousand and do little: five system calls, nothing is mapped, no /proc. The
+ * answer yes is kept: later the parent may be gone.
+ */
+bool lw_process_is_plain_child(void);
+
 #endif

@@ -33,6 +33,14 @@ enum {
 	STARTING_TRIES =
 		50, /* times STARTING_WAIT_NS: how long a target may take to fill in its header */
 	STARTING_WAIT_NS = 2000000,
+	STAT_STATE = 3,
+	STAT_PPID = 4,
+	STAT_MINFLT = 10,
+	STAT_MAJFLT = 12,
+	STAT_UTIME = 14,
+	STAT_STIME = 15,
+	STAT_START_TIME = 22,
+	NR_STAT_FIELDS,
 	STAT_BYTES = 1024, /* /proc/PID/stat: 52 numbers and a name of at most 64 bytes */
 };
 
@@ -84,7 +92,8 @@ uint64_t lw_region_layout(struct lw_region_header *header, uint32_t max_sites)
 	end = place(&header->chunks, end, PAGE_BYTES, nr_chunks,
 		sizeof(struct lw_count) * LW_CHUNK_SITES);
 	end = place(&header->pool, end, PAGE_BYTES, max_sites * (SITE_POOL_BYTES / 8), 8);
-	end = LW_ALIGN_UP(end, (uint64_t)PAGE_BYTES);
+	end += LW_REGION_TAIL_BYTES - 1;
+	end = end - end % PAGE_BYTES + LW_REGION_TAIL_BYTES;
 	header->header_bytes = sizeof(*header);
 	header->total_bytes = end;
 	return end;
@@ -314,10 +323,10 @@ void lw_region_set_reported(int shmid)
 	(void)shmdt(region);
 }
 
-bool lw_region_proc_stat(int32_t pid, uint64_t *start_ticks, int32_t *ppid)
+/* Fields 3 (a letter) to 22 of /proc/PID/stat, pid 0: our own; by their numbers in proc(5). */
+static bool read_stat(int32_t pid, uint64_t fields[NR_STAT_FIELDS])
 {
 	char path[32] = "/proc/self/stat", text[STAT_BYTES];
-	uint64_t field = 0, parent = 0;
 	const char *at;
 
 	if (pid)
@@ -328,15 +337,31 @@ bool lw_region_proc_stat(int32_t pid, uint64_t *start_ticks, int32_t *ppid)
 	at = strrchr(text, ')');
 	if (!at || strlen(at) < 4)
 		return false;
-	at += 3; /* over ") " and the state letter, field 3 */
-	for (int nr = 4; nr <= 22; nr++) {
-		at = parse_u64(at, &field);
-		if (!at)
-			return false;
-		if (nr == 4)
-			parent = field;
-	}
-	*start_ticks = field;
-	*ppid = (int32_t)parent;
+	fields[STAT_STATE] = (uint64_t)at[2];
+	at += 3; /* over ") " and the letter */
+	for (int nr = STAT_STATE + 1; nr < NR_STAT_FIELDS && at; nr++)
+		at = parse_u64(at, &fields[nr]);
+	return at;
+}
+
+bool lw_region_proc_stat(int32_t pid, uint64_t *start_ticks, int32_t *ppid)
+{
+	uint64_t fields[NR_STAT_FIELDS];
+
+	if (!read_stat(pid, fields))
+		return false;
+	*start_ticks = fields[STAT_START_TIME];
+	*ppid = (int32_t)fields[STAT_PPID];
+	return true;
+}
+
+bool lw_region_proc_work(int32_t pid, uint64_t *work, bool *is_at_disk)
+{
+	uint64_t fields[NR_STAT_FIELDS];
+
+	if (!read_stat(pid, fields))
+		return false;
+	*work = fields[STAT_MINFLT] + fields[STAT_MAJFLT] + fields[STAT_UTIME] + fields[STAT_STIME];
+	*is_at_disk = fields[STAT_STATE] == 'D';
 	return true;
 }

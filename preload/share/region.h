@@ -425,6 +425,12 @@ _Static_assert(sizeof(struct lw_viewer) == 64, "one cache line each");
 enum { LW_REGION_KEYS = 8 };
 int32_t lw_region_key(int32_t pid, unsigned attempt);
 
+/*
+ * What the size of every region leaves beyond its last whole page. Whoever only has to know that a process
+ * is watched is told so by the size of the segment, without mapping it.
+ */
+enum { LW_REGION_TAIL_BYTES = 1448 };
+
 /* Bytes a region with room for max_sites sites takes; the areas are written into *header. */
 uint64_t lw_region_layout(struct lw_region_header *header, uint32_t max_sites);
 
@@ -458,6 +464,12 @@ static inline bool lw_region_is_reused(uint64_t region_ticks, uint64_t process_t
 {
 	return region_ticks && process_ticks > region_ticks;
 }
+
+/*
+ * Of a process that should be busy: a number that rises while it is (processor time, page faults), and
+ * whether it waits for a disk just now. False when it cannot be read.
+ */
+bool lw_region_proc_work(int32_t pid, uint64_t *work, bool *is_at_disk);
 
 /* Field 22 (start time) and 4 (parent) of /proc/PID/stat; false when it cannot be read. pid 0: self. */
 bool lw_region_proc_stat(int32_t pid, uint64_t *start_ticks, int32_t *ppid);

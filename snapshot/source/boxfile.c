@@ -53,16 +53,64 @@ static void *read_whole(int fd, size_t *nr_bytes, const char **why)
 	return bytes;
 }
 
+/* Has that number another name than the program? The kernel keeps 15 letters. */
+static bool has_other_name(const struct lw_region_header *region)
+{
+	char path[48], name[32] = "", exe[LW_EXE_BYTES + 1];
+	const char *slash;
+	FILE *comm;
+
+	(void)snprintf(exe, sizeof(exe), "%.*s", LW_EXE_BYTES, region->exe);
+	slash = strrchr(exe, '/');
+	(void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)region->pid);
+	comm = fopen(path, "re");
+	if (!comm)
+		return false;
+	if (!fgets(name, sizeof(name), comm))
+		name[0] = '\0';
+	(void)fclose(comm);
+	name[strcspn(name, "\n")] = '\0';
+	return name[0] && strncmp(name, slash ? slash + 1 : exe, 15);
+}
+
+/*
+ * Does nobody of that number have the file mapped? The number may be that of another pid namespace, such
+ * as 1. Its device is left aside: on some file systems stat() and the kernel's list differ in it.
+ */
+static bool is_unmapped(const struct lw_region_header *region, int fd)
+{
+	char path[48], *line = NULL;
+	bool is_found = false;
+	size_t max_bytes = 0;
+	struct stat stat;
+	FILE *maps;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)region->pid);
+	maps = fstat(fd, &stat) ? NULL : fopen(path, "re");
+	if (!maps) /* not for us to see */
+		return has_other_name(region);
+	while (!is_found && getline(&line, &max_bytes, maps) > 0) {
+		unsigned long inode;
+
+		is_found = sscanf(line, "%*s %*s %*s %*s %lu", &inode) == 1 && inode == stat.st_ino;
+	}
+	free(line);
+	(void)fclose(maps);
+	return !is_found;
+}
+
 /* The process that made it is no more, as far as this pid namespace can tell. */
-static bool is_gone(const struct lw_region_header *region)
+static bool is_gone(const struct lw_region_header *region, int fd)
 {
 	uint64_t start_ticks;
 	int32_t ppid;
 
 	if (kill(region->pid, 0) < 0 && errno == ESRCH)
 		return true;
-	return lw_region_proc_stat(region->pid, &start_ticks, &ppid) &&
-	       lw_region_is_reused(region->start_ticks, start_ticks);
+	if (lw_region_proc_stat(region->pid, &start_ticks, &ppid) &&
+		lw_region_is_reused(region->start_ticks, start_ticks))
+		return true;
+	return is_unmapped(region, fd);
 }
 
 bool source_boxfile(int fd, const char *name, lw_emit_sink_fn *sink, void *context, bool *gone,
@@ -81,7 +129,7 @@ bool source_boxfile(int fd, const char *name, lw_emit_sink_fn *sink, void *conte
 		free(region);
 		return fail(error, name, why);
 	}
-	*gone = is_gone(region);
+	*gone = is_gone(region, fd);
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	is_whole = lw_emit_region(region, nr_bytes,
 		(uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec, sink, context);

@@ -39,6 +39,22 @@ static bool dump(const struct lw_region_header *region, uint64_t bytes, lw_emit_
 	return is_whole;
 }
 
+/* Has it the library, but not come up: the child of a watched process that has not allocated yet? */
+static bool is_to_come(pid_t pid)
+{
+	char path[48], line[1024];
+	bool is_found = false;
+	FILE *maps;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "re");
+	while (maps && !is_found && fgets(line, sizeof(line), maps))
+		is_found = strstr(line, "/libleakwatch.so");
+	if (maps)
+		(void)fclose(maps);
+	return is_found;
+}
+
 static void say_not_watched(pid_t pid, bool is_alive, struct source_error *error)
 {
 	struct stat stat_of;
@@ -51,6 +67,9 @@ static void say_not_watched(pid_t pid, bool is_alive, struct source_error *error
 		(void)snprintf(error->text, sizeof(error->text),
 			"process %d belongs to another user (uid %u)", (int)pid,
 			(unsigned)stat_of.st_uid);
+	else if (is_to_come(pid))
+		(void)snprintf(error->text, sizeof(error->text),
+			"process %d is watched, but has not allocated anything yet", (int)pid);
 	else
 		(void)snprintf(error->text, sizeof(error->text),
 			"process %d is not watched; start it with `leakwatch PROGRAM ...` or "

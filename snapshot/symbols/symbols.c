@@ -12,6 +12,7 @@
 #include "snapshot/symbols/symbols.h"
 
 #include "snapshot/symbols/names.h"
+#include "snapshot/symbols/network.h"
 #include "snapshot/symbols/object.h"
 #include "snapshot/symbols/table.h"
 
@@ -43,12 +44,10 @@ static char no_name[1]; /* remembered in place of NULL */
 struct symbols *symbols_new(const char *root_prefix)
 {
 	struct symbols *symbols = calloc(1, sizeof(*symbols));
-	const char *allowed = getenv("LEAKWATCH_DEBUGINFOD");
 
 	if (!symbols)
 		return NULL;
-	if (!allowed || strcmp(allowed, "1"))
-		unsetenv("DEBUGINFOD_URLS");
+	network_init();
 	symbols->root = strdup(root_prefix);
 	if (!symbols->root || !search_init(&symbols->search, symbols->root)) {
 		symbols_free(symbols);

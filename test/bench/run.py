@@ -118,6 +118,8 @@ def workloads(build, folder):
         **{f'pairs at {n} frames': [programs, 'pairs', str(n), '2000000'] for n in (4, 16, 32, 64)},
         'true': ['/bin/true'],
         '200 processes': ['sh', '-c', 'i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done'],
+        '200 processes that allocate': ['sh', '-c', 'i=0; while [ $i -lt 200 ]; do /usr/bin/expr 1 : 1 >&2; i=$((i+1)); done'],
+        '50 subshells': ['sh', '-c', 'i=0; while [ $i -lt 50 ]; do (: $i); i=$((i+1)); done'],
         '10,000 sites': [programs, 'sites', '10000'],
     }
     if shutil.which('g++'):

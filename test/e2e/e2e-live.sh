@@ -65,15 +65,27 @@ is_whole() {
 }
 ok 'nothing is lost' within 5 is_whole
 ok 'the helper goes with the last viewer' within 5 has_no_helper
+let_go
+reap
 
 # ---- what the program sees ----
 
+# in a chroot nobody gets a new user namespace
+mkfifo alone.in
+"$victim" work <alone.in >out 2>err &
+pid=$!
+exec 9>alone.in
+within 5 grep -q ready out
+unshare_alone=$(asks | sed 's/.*unshare //')
+let_go
+reap
+OPTIONS=report=never start "$victim" grow
 begin_viewer --interval=0.1 "$pid"
 within 5 has_helper
 nr_open=$(find /proc/"$pid"/fd -type l | wc -l)
 asks >seen
-ok 'one thread, no child, the same descriptors, a new user namespace may be had' \
-	has_line seen "tasks 1 single 1 wait ECHILD open $nr_open unshare 0"
+ok 'one thread, no child, the same descriptors, a new user namespace as alone' \
+	has_line seen "tasks 1 single 1 wait ECHILD open $nr_open unshare $unshare_alone"
 helper=$(helper_of "$pid")
 ok 'the helper is another process' [ "$(readlink /proc/"$helper"/ns/pid)" = "$(readlink /proc/self/ns/pid)" ]
 only_its_own() { ls -l /proc/"$helper"/fd; [ "$(find /proc/"$helper"/fd -type l -not -lname '*pidfd*' | wc -l)" -eq 0 ]; }

@@ -32,7 +32,7 @@ bool lw_bring_up(void)
 
 	lw_options_init(&tables_options);
 	tables_options.max_sites = tables_max_sites;
-	if (!lw_box_create(&tables_options, &refusal))
+	if (!lw_box_create(&tables_options, 0, &refusal))
 		return false;
 	lw_box_remove();
 	if (!lw_sites_init() || !lw_blocks_init(tables_granule_shift))

@@ -51,7 +51,7 @@ static bool create(void)
 
 	lw_options_init(&tables_options);
 	tables_options.max_sites = 2048;
-	if (!lw_box_create(&tables_options, &refusal))
+	if (!lw_box_create(&tables_options, 0, &refusal))
 		return false;
 	lw_store(&lw_box->state, LW_STATE_RUNNING);
 	return true;
@@ -116,7 +116,7 @@ static int is_created(void)
 	wrong |= (shmctl(lw_box->shmid, IPC_STAT, &stat) || (stat.shm_perm.mode & 0777) != 0600) << 2;
 	wrong |= (lw_region_attach(getpid(), lw_box->start_ticks, &found, &bytes, &shmid, &why) != 0) << 3;
 	wrong |= (shmid != lw_box->shmid || found->pid != getpid()) << 4;
-	wrong |= (lw_box->nr_sites != 1 || lw_box->pool_used == 0 || lw_box_row(0)->state != LW_ROW_USED) << 5;
+	wrong |= (lw_box->nr_sites != 1 || lw_box->pool_used == 0 || lw_box->nr_rows != 1) << 5;
 	lw_box_remove();
 	wrong |= (attempt_of(shmid) != -1) << 6;
 	lw_box->nr_hints = lw_own.nr_hints = 5; /* the memory stays ours */
@@ -298,7 +298,7 @@ static int is_smaller_if_tight(void)
 	limit.rlim_cur = limit.rlim_max = pages * 4096 + lw_region_layout(&big, tables_options.max_sites) / 2;
 	if (setrlimit(RLIMIT_AS, &limit))
 		return CANNOT;
-	wrong = !lw_box_create(&tables_options, &refusal);
+	wrong = !lw_box_create(&tables_options, 0, &refusal);
 	wrong |= !wrong && (lw_box->sites.max >= 1 << 18 || lw_box->sites.max < 1024);
 	remove_all();
 	return wrong;

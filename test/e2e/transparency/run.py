@@ -3,7 +3,8 @@
 """Real programs behave the same with and without LeakWatch: output, status, descriptors, environment,
 signal masks, working folder. Speaks TAP.
 
-usage: run.py BUILD-FOLDER [--only NAME,...]
+usage: run.py BUILD-FOLDER [--only NAME,...] [--limits]
+With --limits each runs with the lowest limits of a list under which it does, alone, what it does without.
 Each program runs alone, under LD_PRELOAD and under the launcher, three times the same command; the
 reports go to files, and that there is one with a sum says that the program was really watched.
 Programs print what they see of themselves (probe.*); servers are looked at from outside, in /proc."""
@@ -13,6 +14,7 @@ import glob
 import http.client
 import os
 import re
+import resource
 import shutil
 import socket
 import subprocess
@@ -23,6 +25,10 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODES = 'alone', 'preloaded', 'launched'
 PATIENCE_S = 30
+
+# All at once, from harsh to mild: bytes of a file, descriptors, address space, processes over those there are.
+# Our cleaner is a process of the same user, our tables want address space: so of these a little is left.
+LEVELS = [(0, 16, 128 << 20, 8), (1 << 16, 16, 128 << 20, 8), (0, 64, 2 << 30, 32), (1 << 30, 256, 8 << 30, 64)]
 
 BASH = r'''
 trap 'echo trapped' USR1; kill -USR1 $$
@@ -105,6 +111,9 @@ SERVERS = {'redis-server': 'redis-cli', 'nginx': None}
 ALLOCATORS = {'jemalloc': 'libjemalloc.so', 'tcmalloc': 'libtcmalloc_minimal.so', 'mimalloc': 'libmimalloc.so'}
 
 
+has_limits = False
+
+
 class Tap:
     def __init__(self):
         self.nr, self.bad = 0, 0
@@ -125,8 +134,9 @@ class Tap:
 class Place:
     """A folder for one run, with the environment of a mode."""
 
-    def __init__(self, build, mode, more):
-        self.build, self.mode = build, mode
+    def __init__(self, build, mode, more, level=None):
+        self.build, self.mode, self.level = build, mode, level
+        self.nr_processes = sum(path[6:].isdigit() for path in glob.glob('/proc/[0-9]*'))
         self.folder = tempfile.mkdtemp(prefix='leakwatch-transparency.')
         self.run = self.folder + '/run'
         self.reports = self.folder + '/reports'
@@ -138,6 +148,15 @@ class Place:
             preload = [build + '/preload/libleakwatch.so', self.env.get('LD_PRELOAD')]
             self.env.update(LD_PRELOAD=' '.join(filter(None, preload)), LEAKWATCH_OPTIONS=self.settings)
 
+    def lower(self):
+        """In the child: the limits of the level."""
+        if not self.level:
+            return
+        file_bytes, descriptors, space, processes = self.level
+        for which, value in ((resource.RLIMIT_FSIZE, file_bytes), (resource.RLIMIT_NOFILE, descriptors),
+                             (resource.RLIMIT_NPROC, processes + self.nr_processes), (resource.RLIMIT_AS, space)):
+            resource.setrlimit(which, (value, value))
+
     def command(self, command):
         if self.mode != 'launched':
             return command
@@ -146,6 +165,10 @@ class Place:
 
     def shown(self, text):
         """What differs between any two runs is made the same."""
+        if self.level:  # what the process that was started says for itself, when there is no room for us or the file
+            text = re.sub(r'\Aleakwatch: no memory for our tables.*\n', '', text)
+            text = re.sub(r'^leakwatch: cannot write .*: File too large\n(LeakWatch: (.*\n)*?SUMMARY: .*\n)?', '', text,
+                          flags=re.M)
         return re.sub(r'\b(pipe|socket):\[\d+\]', r'\1', text.replace(self.folder, 'FOLDER'))
 
     def is_watched(self):
@@ -160,7 +183,7 @@ class Place:
 
 
 def run_program(place, command, text):
-    done = subprocess.run(place.command(command), cwd=place.run, env=place.env, input=text.encode(),
+    done = subprocess.run(place.command(command), cwd=place.run, env=place.env, input=text.encode(), preexec_fn=place.lower,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S, check=False)
     return ['status', str(done.returncode), 'stdout', *place.shown(done.stdout.decode(errors='replace')).splitlines(),
             'stderr', *place.shown(done.stderr.decode(errors='replace')).splitlines()]
@@ -256,7 +279,7 @@ def run_server(place, name):
             file.write(NGINX % {'dir': place.run, 'user': 'root' if os.getuid() == 0 else 'nobody'})
         command = ['nginx', '-p', place.run, '-e', place.run + '/error.log', '-c', place.run + '/conf']
         dialogue = nginx_dialogue
-    process = subprocess.Popen(place.command(command), cwd=place.run, env=place.env, stdin=subprocess.DEVNULL,
+    process = subprocess.Popen(place.command(command), cwd=place.run, env=place.env, preexec_fn=place.lower, stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         seen = dialogue(place, process)
@@ -267,16 +290,36 @@ def run_server(place, name):
             process.wait()
 
 
+def run_in(place, run):
+    """What it shows, and whether it was watched; with lowered limits a report may have no place."""
+    try:
+        seen = run(place)
+        return seen, place.is_watched() or place.level is not None
+    except (subprocess.TimeoutExpired, RuntimeError, OSError, subprocess.SubprocessError) as error:
+        return [f'{type(error).__name__}: {error}'], True
+    finally:
+        place.close()
+
+
+def find_level(build, more, run):
+    """The harshest under which it does what it does without."""
+    free, _ = run_in(Place(build, 'alone', more), run)
+    for level in LEVELS:
+        if run_in(Place(build, 'alone', more, level), run)[0] == free:
+            return level[0], level[1], 2 * level[2], level[3]
+    return None
+
+
 def compare(tap, build, name, more, run):
-    reference = None
+    reference = level = None
+    if has_limits:
+        level = find_level(build, more, run)
+        if not level:
+            tap.skip(name, 'it does not run under any of the limits')
+            return
+        name += ' under %d/%d/%dM/%d' % (level[0], level[1], level[2] >> 20, level[3])
     for mode in MODES:
-        place = Place(build, mode, more)
-        try:
-            seen, is_watched = run(place), place.is_watched()
-        except (subprocess.TimeoutExpired, RuntimeError, OSError) as error:
-            seen, is_watched = [f'{type(error).__name__}: {error}'], True
-        finally:
-            place.close()
+        seen, is_watched = run_in(Place(build, mode, more, level), run)
         if mode == 'alone':
             reference = seen
             if seen[0].endswith('Error') or len(seen) < 2:
@@ -297,7 +340,10 @@ def main():
     parser = argparse.ArgumentParser(description='see the head of this file')
     parser.add_argument('build')
     parser.add_argument('--only', type=lambda names: names.split(','))
+    parser.add_argument('--limits', action='store_true')
     args = parser.parse_args()
+    global has_limits
+    has_limits = args.limits
     build, tap = os.path.abspath(args.build), Tap()
     os.environ['PATH'] = '/usr/sbin:/usr/bin:/sbin:/bin'
 
