@@ -3,11 +3,18 @@
  * parts.c - what a scan found, laid over what was judged of a site; see parts.h.
  *
  * A site that grows stays one entry and is `growing`, whether its blocks are still pointed to or not: that
- * it goes on matters more. How much of it is lost stands beside the verdict. Everything else is split.
+ * it goes on matters more. How much of it is lost stands beside the verdict. So does it at a site that made
+ * its blocks while the program started and none in a long run since: at the end that stays `unfreed`, a
+ * leak still, but behind those that may cost more tomorrow. Everything else is split.
  */
 #include "snapshot/report/parts.h"
 
 #include "snapshot/alloc.h"
+
+enum {
+	LEAST_RUN_MS = 4000, /* in a shorter run nothing can be said to have stopped */
+	START_SHARE = 10,    /* the start is so small a part of the run */
+};
 
 static void add(struct report *report, const struct report_site *judged)
 {
@@ -25,6 +32,21 @@ static struct report_sum least(uint64_t bytes, uint64_t blocks, const struct rep
 	if (sum.blocks == whole->blocks)
 		sum.bytes = whole->bytes;
 	return sum;
+}
+
+/* All of it was there after a tenth of a run that was long enough, none went, and nothing came since. */
+static bool is_of_start(const struct report *report, const struct model_site *site)
+{
+	uint64_t ran_ms = report->model->hello.seconds_ns / 1000000, start_ms = ran_ms / START_SHARE;
+	const struct model_history *past = site->history;
+
+	if (ran_ms < LEAST_RUN_MS || site->first_ms > start_ms ||
+		site->count.alloc_blocks != site->live_blocks || (past && !past->nr_samples))
+		return false;
+	for (uint32_t i = 0; past && i < past->nr_samples; i++) /* without a past it always held the same */
+		if (past->samples[i].ms > start_ms && past->samples[i].bytes != site->live_bytes)
+			return false;
+	return true;
 }
 
 static void split_off(struct report *report, struct report_site *whole, enum verdict verdict,
@@ -50,9 +72,15 @@ void parts_add(struct report *report, struct report_site *whole)
 	const struct lw_scan_site *scan = &whole->site->scan;
 	bool is_scanned = model_is_scanned(report->model) && whole->verdict != VERDICT_RUNTIME &&
 			  whole->verdict != VERDICT_HELD;
+	/* who asks a running process for what is lost wants to see all of it called so */
+	bool is_together = whole->verdict == VERDICT_GROWING ||
+			   (is_scanned && report->model->scan.flags & LW_SCAN_AT_EXIT &&
+				   is_of_start(report, whole->site));
 	struct report_sum sum;
 
-	if (is_scanned && whole->verdict == VERDICT_GROWING) {
+	if (is_scanned && is_together) {
+		if (whole->verdict == VERDICT_REACHABLE && scan->lost_blocks + scan->indirect_blocks)
+			whole->verdict = VERDICT_UNFREED;
 		whole->lost = least(scan->lost_bytes, scan->lost_blocks, whole);
 		whole->indirect = least(scan->indirect_bytes, scan->indirect_blocks, whole);
 	} else if (is_scanned) {
