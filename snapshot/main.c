@@ -268,13 +268,17 @@ static int print_report(
 	return err ? 1 : 0;
 }
 
+enum { STATUS_NOT_SEARCHED = 3 }; /* 1: something is lost */
+
 /* What it cannot answer is said, and the report is of its last answer. */
-static void ask_for_leaks(const struct command *command)
+static bool ask_for_leaks(const struct command *command)
 {
 	struct source_error error = {""};
 
-	if (!source_ask_scan((pid_t)command_int("leaks", command->what), &error))
-		(void)fprintf(stderr, "leakwatch-snapshot: %s\n", error.text);
+	if (source_ask_scan((pid_t)command_int("leaks", command->what), &error))
+		return true;
+	(void)fprintf(stderr, "leakwatch-snapshot: %s\n", error.text);
+	return false;
 }
 
 /* Once it is written nobody else is to report, though the target be killed before it says so itself. */
@@ -297,11 +301,9 @@ static int run_report(const struct command *command)
 	char root[32], *complaints = NULL;
 	size_t nr_bytes;
 	FILE *memory = alloc_check(open_memstream(&complaints, &nr_bytes));
-	bool is_gone = false;
+	bool is_gone = false, is_searched = !command->has_leaks || ask_for_leaks(command);
 	int status = 0;
 
-	if (command->has_leaks)
-		ask_for_leaks(command);
 	report.model = read_model(command, &is_gone);
 	report.state = state_of(command, report.model, is_gone);
 	report.missing = decode_missing(report.model);
@@ -331,6 +333,8 @@ static int run_report(const struct command *command)
 			status = print_report(command, &report, complaints);
 		if (command->has_leaks && report.lost.blocks)
 			status = 1;
+		else if (!is_searched)
+			status = STATUS_NOT_SEARCHED;
 		say_done(command, &report);
 	}
 	/* the end of the process frees the rest faster than we could */

@@ -57,7 +57,10 @@ uint64_t lw_door_place(void)
 
 int32_t lw_door_key(uint32_t uid, uint64_t place, unsigned attempt)
 {
-	uint64_t mixed = place * UINT64_C(0x9e3779b97f4a7c15) ^ uid * UINT64_C(0xc2b2ae3d27d4eb4f);
+	/* a cleaner of another layout could not read our regions: it has its own door */
+	const uint64_t layout = (uint64_t)LW_REGION_VERSION << 32 | sizeof(struct lw_region_header);
+	uint64_t mixed = (place ^ layout * UINT64_C(0xff51afd7ed558ccd)) * UINT64_C(0x9e3779b97f4a7c15) ^
+			 uid * UINT64_C(0xc2b2ae3d27d4eb4f);
 
 	mixed = (mixed ^ mixed >> 29) * UINT64_C(0xbf58476d1ce4e5b9) +
 		attempt * UINT64_C(0x94d049bb133111eb);

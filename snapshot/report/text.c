@@ -204,11 +204,16 @@ static void write_summary(const struct text_writer *w)
 {
 	const struct report *report = w->report;
 
-	if (!strcmp(report->state, "live"))
+	if (!strcmp(report->state, "live") && model_is_scanned(report->model))
+		fprintf(w->out,
+			"SUMMARY: LeakWatch: %" PRIu64 " byte(s) lost in %" PRIu64
+			" allocation(s), %" PRIu64 " byte(s) held in %" PRIu64 ", still running.\n",
+			report->lost.bytes, report->lost.blocks, report->live.bytes, report->live.blocks);
+	else if (!strcmp(report->state, "live"))
 		fprintf(w->out,
 			"SUMMARY: LeakWatch: %" PRIu64 " byte(s) held in %" PRIu64
 			" allocation(s), still running.\n",
-			report->leaked.bytes, report->leaked.blocks);
+			report->live.bytes, report->live.blocks);
 	else
 		fprintf(w->out,
 			"SUMMARY: LeakWatch: %" PRIu64 " byte(s) leaked in %" PRIu64

@@ -250,6 +250,8 @@ static bool take_key(struct screen *screen, int key)
 		open_or_back(screen, true);
 		break;
 	case ESCAPE:
+		if (screen->mode == SCREEN_LIST)
+			screen->filter[0] = '\0';
 		open_or_back(screen, false);
 		break;
 	case 's':
