@@ -5,8 +5,9 @@
  * A hook may work only when the thread's gate is open AND the process is the one we set up
  * (lw_hot.active: its page is wiped by the kernel in every new child, raw clone included). The gate
  * is closed while we work, so that what we call, and a signal handler that interrupts us, passes
- * straight through to the real allocator. No foreign code that could throw or longjmp ever runs
- * with the gate closed: operator new's new_handler is called with it open.
+ * straight through to the real allocator. No foreign code that could throw or longjmp is ever called
+ * with the gate closed: operator new's new_handler is called with it open. A signal handler may jump
+ * out of our code all the same; the next event that is not inside the one left then opens the gate.
  */
 #ifndef LW_BASE_GUARD_H
 #define LW_BASE_GUARD_H
@@ -48,6 +49,7 @@ struct lw_thread {
 	uint32_t nr_paused;	/* leakwatch_pause() calls in force */
 	uint32_t reserved;
 	struct lw_hints *hints;	/* what is known of macros' sites; same mapping as memos */
+	uintptr_t entered_sp;	/* stack pointer of the event under way: one left by a longjmp is known by it */
 	uintptr_t passing;	/* block that a foreign operator delete is given, and may give on to our hooks */
 };
 

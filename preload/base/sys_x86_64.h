@@ -62,6 +62,14 @@ LW_INLINE void lw_thread_pointer_fill(void *tp)
 	((void **)tp)[2] = tp;
 }
 
+LW_INLINE uintptr_t lw_stack_pointer(void)
+{
+	uintptr_t sp;
+
+	__asm__ volatile("mov %%rsp, %0" : "=r"(sp));
+	return sp;
+}
+
 LW_INLINE uintptr_t lw_thread_pointer(void)
 {
 	uintptr_t tp;

@@ -32,6 +32,13 @@ void free_aligned_sized(void *ptr, size_t align, size_t bytes);
 int dlclose(void *handle);
 void _exit(int status) __attribute__((noreturn));
 
+/*
+ * Whose realloc() and free() the program has: its own, if it has any, and then what is made of them must use
+ * those, as the C library's would. Volatile, so that the loader's choice is asked, not what stands here.
+ */
+static void *(*const volatile everybodys_realloc)(void *, size_t) = realloc;
+static void (*const volatile everybodys_free)(void *) = free;
+
 LW_INLINE void *record(void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
 {
 	if (LW_UNLIKELY(!ptr))
@@ -86,6 +93,10 @@ LW_EXPORT void free_sized(void *ptr, size_t bytes)
 	FRAME();
 	if (!ptr || lw_early_owns(ptr))
 		return;
+	if (LW_UNLIKELY(lw_real.is_overridden)) {
+		everybodys_free(ptr);
+		return;
+	}
 	lw_track_free_promised(ptr, bytes, &frame);
 	lw_real.free(ptr);
 }
@@ -95,6 +106,10 @@ LW_EXPORT void free_aligned_sized(void *ptr, size_t align, size_t bytes)
 	FRAME();
 	if (!ptr || lw_early_owns(ptr))
 		return;
+	if (LW_UNLIKELY(lw_real.is_overridden)) {
+		everybodys_free(ptr);
+		return;
+	}
 	lw_track_free_aligned(ptr, LW_KIND_FREE, align, &bytes, &frame);
 	lw_real.free(ptr);
 }
@@ -147,6 +162,8 @@ LW_EXPORT void *reallocarray(void *ptr, size_t nr, size_t bytes)
 		errno = ENOMEM;
 		return NULL;
 	}
+	if (LW_UNLIKELY(lw_real.is_overridden))
+		return everybodys_realloc(ptr, product);
 	return resize(ptr, product, &frame);
 }
 

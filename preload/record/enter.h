@@ -8,6 +8,7 @@
 #include "preload/base/base.h"
 #include "preload/base/guard.h"
 #include "preload/base/hot.h"
+#include "preload/base/sys_x86_64.h"
 #include "preload/record/hint.h"
 
 /*
@@ -17,6 +18,7 @@
 LW_INLINE bool lw_close_gate(struct lw_thread *thread, uint32_t gate)
 {
 	thread->gate = LW_GATE_BUSY;
+	thread->entered_sp = lw_stack_pointer();
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (LW_LIKELY(lw_load(&lw_hot.active)))
 		return true;

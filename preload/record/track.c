@@ -3,6 +3,7 @@
 #include "preload/record/track.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "preload/base/guard.h"
@@ -25,7 +26,13 @@
 
 union lw_hot_page lw_hot_page LW_ROOM __attribute__((aligned(4096)));
 
-enum { NS_PER_MS = 1000000, GENERATIONS_PER_FORK = 1 << 24 };
+enum {
+	NS_PER_MS = 1000000,
+	GENERATIONS_PER_FORK = 1 << 24,
+	LEAST_SIGNAL_FRAME = 512, /* the kernel's is larger; our own calls between two looks are not */
+	MOST_STACK = 64 << 20,
+};
+
 /* The hot page as it was when we started: what a forked child, whose page is wiped, begins with. */
 static struct lw_hot_values hot_at_start;
 static uint32_t nr_forks;
@@ -77,12 +84,52 @@ static bool start_process(struct lw_thread *thread)
 	return lw_load(&lw_hot.active) || start_child(thread);
 }
 
+static void leave(struct lw_thread *thread)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (LW_UNLIKELY(thread->is_late)) {
+		lw_threads_give_back(thread);
+		thread->is_late = 0;
+		thread->gate = LW_GATE_LATE;
+		return;
+	}
+	thread->gate = thread->nr_paused ? LW_GATE_PAUSED : lw_open_or_look(thread);
+}
+
+/*
+ * Was the event under way left by a handler that jumped out of it? An event inside it stands deeper on the
+ * stack, by a signal frame at least. On another stack nothing is known.
+ */
+static LW_COLD bool is_left(const struct lw_thread *thread)
+{
+	uintptr_t sp = lw_stack_pointer();
+	stack_t alternate;
+
+	return thread->own_hi && sp < thread->own_hi && thread->entered_sp < thread->own_hi &&
+	       sp + LEAST_SIGNAL_FRAME >= thread->entered_sp && thread->entered_sp + MOST_STACK >= thread->own_hi &&
+	       !lw_sandboxed() && !lw_syscall(SYS_sigaltstack, NULL, &alternate) &&
+	       !(alternate.ss_flags & SS_ONSTACK);
+}
+
+/* What it held is given back as it stands: what the tables get is published last, so nothing half done is seen. */
+static LW_COLD void leave_for_it(struct lw_thread *thread) LW_NO_LOCK_CHECK
+{
+	lw_box_drop(LW_DROP_REENTRANT);
+	while (lw_lock_is_mine(&lw_sites_lock))
+		lw_lock_release(&lw_sites_lock);
+	leave(thread);
+}
+
 static LW_COLD bool enter_slowly(struct lw_thread *thread)
 {
 	int saved_errno = errno;
 	bool is_in = false;
 	uint64_t mask;
 
+	if (thread->gate == LW_GATE_BUSY && lw_load(&mode) == MODE_ON && lw_load(&lw_hot.active) && is_left(thread))
+		leave_for_it(thread);
+	if (thread->gate != LW_GATE_BUSY)
+		thread->entered_sp = lw_stack_pointer();
 	if (thread->gate == LW_GATE_BUSY || thread->gate == LW_GATE_OFF || lw_load(&mode) == MODE_OFF)
 		return false;
 	if (lw_load(&mode) == MODE_BEFORE || !lw_load(&lw_hot.active)) {
@@ -120,18 +167,6 @@ LW_INLINE bool enter(struct lw_thread *thread)
 	if (LW_UNLIKELY(thread->gate != LW_GATE_OPEN || !lw_close_gate(thread, LW_GATE_OPEN)))
 		return enter_slowly(thread);
 	return true;
-}
-
-static void leave(struct lw_thread *thread)
-{
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (LW_UNLIKELY(thread->is_late)) {
-		lw_threads_give_back(thread);
-		thread->is_late = 0;
-		thread->gate = LW_GATE_LATE;
-		return;
-	}
-	thread->gate = thread->nr_paused ? LW_GATE_PAUSED : lw_open_or_look(thread);
 }
 
 bool lw_track_enter(void)

@@ -40,6 +40,12 @@ static bool pages_are_readable(uintptr_t from, uintptr_t to)
 	return true;
 }
 
+/* The first page that is not known to be there: with sp at a page's very beginning only what is below it is. */
+static uintptr_t first_unknown(uintptr_t sp, uintptr_t page)
+{
+	return sp == page ? page : page + page_bytes;
+}
+
 static void use(struct lw_thread *thread, uintptr_t lo, uintptr_t hi, bool is_own)
 {
 	thread->stack_lo = lo;
@@ -52,22 +58,22 @@ static void use(struct lw_thread *thread, uintptr_t lo, uintptr_t hi, bool is_ow
 }
 
 /* Back on the stack the thread was made with, perhaps deeper than before. */
-static bool enter_own(struct lw_thread *thread, uintptr_t page)
+static bool enter_own(struct lw_thread *thread, uintptr_t sp, uintptr_t page)
 {
 	if (!thread->own_hi || page >= thread->own_hi || page + max_stretch < thread->own_lo)
 		return false;
-	if (page < thread->own_lo && !pages_are_readable(page + page_bytes, thread->own_lo))
+	if (page < thread->own_lo && !pages_are_readable(first_unknown(sp, page), thread->own_lo))
 		return false;
 	use(thread, page < thread->own_lo ? page : thread->own_lo, thread->own_hi, true);
 	return true;
 }
 
 /* The thread control block, at the top of every thread's own stack, is near: then this is that stack. */
-static bool find_own(struct lw_thread *thread, uintptr_t page)
+static bool find_own(struct lw_thread *thread, uintptr_t sp, uintptr_t page)
 {
 	uintptr_t top = (lw_thread_pointer() + page_bytes) & ~(page_bytes - 1);
 
-	if (page >= top || top - page > own_reach || !pages_are_readable(page + page_bytes, top))
+	if (page >= top || top - page > own_reach || !pages_are_readable(first_unknown(sp, page), top))
 		return false;
 	use(thread, page, top, true);
 	return true;
@@ -82,7 +88,11 @@ LW_COLD void lw_stack_enter(struct lw_thread *thread, uintptr_t sp)
 				true);
 		return;
 	}
-	if (!enter_own(thread, page) && !find_own(thread, page))
+	if (enter_own(thread, sp, page) || find_own(thread, sp, page))
+		return;
+	if (sp == page && !pages_are_readable(page, page + page_bytes))
+		use(thread, page, page, false); /* the stack ends at the end of its memory */
+	else
 		use(thread, page, page + page_bytes, false);
 }
 
