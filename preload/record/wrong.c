@@ -4,6 +4,7 @@
 
 #include "preload/base/hot.h"
 #include "preload/base/real.h"
+#include "preload/record/bound.h"
 #include "preload/record/capture.h"
 #include "preload/record/events.h"
 #include "preload/record/families.h"
@@ -161,6 +162,8 @@ void lw_wrong_address(struct lw_thread *thread, uintptr_t address, const struct 
 	if (address == thread->passing || report_cookie(thread, address, release, frame, hint))
 		return;
 	if (is_whole && lw_blocks_find_removed(address, &block)) {
+		if (lw_bound_elsewhere()) /* it may have been given out again, unseen */
+			return;
 		event.alloc_site = block.site;
 		event.bytes = block.bytes;
 		add(thread, &event, release, frame, hint);

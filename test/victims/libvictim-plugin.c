@@ -5,6 +5,7 @@
 #include "victim.h"
 
 void plugin_lose(void);
+void *plugin_give(size_t bytes);
 
 static void *held[12];
 
@@ -17,6 +18,11 @@ __attribute__((constructor)) static void plugin_open(void)
 FRAME void plugin_lose(void)
 {
 	hold(malloc(60));
+}
+
+void *plugin_give(size_t bytes)
+{
+	return malloc(bytes);
 }
 
 __attribute__((destructor)) static void plugin_close(void)

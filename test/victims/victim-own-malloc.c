@@ -57,6 +57,7 @@ int main(void)
 
 	for (int i = 0; i < 100; i++)
 		free(hold(malloc(40)));
+	free(hold(reallocarray(hold(malloc(10)), 10, 40))); /* the C library's uses the program's realloc() */
 	if (text < arena || text >= arena + sizeof(arena))
 		return 4;
 	text = hold(realloc(text, 100));
