@@ -40,6 +40,12 @@
 #define lw_store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 #define lw_load_acquire(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define lw_store_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+/* ThreadSanitizer knows no fences: there only the compiler is held back, which is all it takes on x86. */
+#ifdef __SANITIZE_THREAD__
+#define lw_fence(order) __atomic_signal_fence(order)
+#else
+#define lw_fence(order) __atomic_thread_fence(order)
+#endif
 #define lw_add(p, v) ((void)__atomic_fetch_add((p), (v), __ATOMIC_RELAXED))
 /* For a word with one writer: other threads read it, so no tearing, but no lock prefix either. */
 #define lw_bump(p, v) lw_store((p), lw_load(p) + (v))

@@ -150,7 +150,7 @@ static void write_results(struct gather *gather, const struct lw_scan_site *site
 	struct lw_scan_marks *marks = &gather->marks;
 
 	lw_store(&scan->seq, scan->seq | 1);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	lw_fence(__ATOMIC_RELEASE);
 	for (uint32_t id = 0; id < gather->nr_sites; id++) {
 		if (memcmp(lw_box_scan(id), &sites[id], sizeof(sites[id])) != 0)
 			*lw_box_scan(id) = sites[id];

@@ -88,7 +88,7 @@ bool lw_dump_scan(struct dump *d)
 			return false;
 	if (seq && !(seq & 1) && !emit_chains(d))
 		return false;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	lw_fence(__ATOMIC_ACQUIRE);
 	if (seq & 1 || seq != lw_load(&scan->seq))
 		state = LW_SCAN_RUNNING;
 	return emit_scan_head(d, state);
