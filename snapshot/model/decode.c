@@ -79,7 +79,7 @@ static bool take_module(struct model *model, const void *record, uint64_t bytes)
 		return false;
 	if (module.path_bytes > bytes - sizeof(module) || module.path_bytes > MAX_NAME_BYTES)
 		return false;
-	to = &model->modules[module.id];
+	to = model_intern_module(model, module.id);
 	free(to->path);
 	*to = (struct model_module){
 		.is_known = true,
