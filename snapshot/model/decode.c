@@ -350,6 +350,7 @@ static bool take_tick(struct model *model, const void *record, uint64_t bytes)
 	memcpy(&tick, record, sizeof(tick));
 	model->tick_ns = tick.at_ns;
 	model->nr_lost_messages = tick.nr_lost;
+	model->is_still = tick.flags & LW_TICK_STILL;
 	model->nr_ticks++;
 	return true;
 }

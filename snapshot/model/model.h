@@ -86,6 +86,7 @@ struct model {
 	bool is_scan_whole; /* its last record came: what comes next is of another */
 	bool is_in_tick; /* records have come since the last tick or BYE */
 	bool is_cut;	 /* the last record was not whole */
+	bool is_still;	 /* the last tick told nothing new: LW_TICK_STILL */
 	struct lw_wire_hello hello;
 	struct lw_wire_totals totals;
 	struct lw_wire_bye bye;

@@ -130,6 +130,11 @@ void watch_sample(struct watch *watch, uint64_t at_ns)
 	uint64_t had_bytes = totals->bytes, had_allocs = totals->nr_allocs;
 	double seconds = at_ns > watch->at_ns ? (double)(at_ns - watch->at_ns) / 1e9 : 0;
 
+	if (watch->decode.model->is_still && watch->nr_ticks) {
+		watch->at_ns = at_ns;
+		watch->nr_ticks++;
+		return;
+	}
 	follow_modules(watch);
 	add_sites(watch);
 	follow_sites(watch);

@@ -90,12 +90,17 @@ static void say_count(uint32_t id, uint64_t bytes, uint64_t blocks, uint32_t old
 	(void)watch_record(&watch, &count.head);
 }
 
-static void say_tick(uint64_t at_ms)
+static void say_tick_of(uint64_t at_ms, uint32_t flags)
 {
 	struct lw_wire_tick tick = {.head = {LW_WIRE_TICK, LW_WIRE_VERSION, sizeof(tick)}, .at_ns = at_ms * 1000000,
-		.flags = LW_TICK_LAST};
+		.flags = LW_TICK_LAST | flags};
 
 	(void)watch_record(&watch, &tick.head);
+}
+
+static void say_tick(uint64_t at_ms)
+{
+	say_tick_of(at_ms, 0);
 }
 
 static void test_changes(void)
@@ -183,6 +188,10 @@ static void test_halving(void)
 		if (i + 1 == watch.nr_samples)
 			is_u64(nr_bad, 0, "in order");
 	}
+	for (unsigned i = 0; i < 1000; i++)
+		say_tick_of(2000000 + i * 1000, LW_TICK_STILL);
+	ok(watch_slope(&watch, 0) > 9.5 && watch_slope(&watch, 0) < 10.5, "exit that takes its time bends nothing");
+	is_u64(watch.at_ns, UINT64_C(2999000000000), "though time goes on");
 }
 
 int main(void)
