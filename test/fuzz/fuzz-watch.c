@@ -18,6 +18,12 @@ struct symbols {
 	int unused;
 };
 
+const char *symbols_variable(struct symbols *symbols, unsigned module, uint64_t offset, uint64_t *into)
+{
+	(void)symbols, (void)module, (void)offset, (void)into;
+	return NULL;
+}
+
 const struct symbol_frame *symbols_resolve(
 	struct symbols *symbols, unsigned module, uint64_t offset, bool exact_pc, size_t *nr_frames)
 {
