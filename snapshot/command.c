@@ -295,6 +295,11 @@ struct command command_parse(int argc, char **argv)
 	} else if (!command.what) {
 		usage_error("which process? give a PID, a FILE or -");
 	}
+	if (command.what && command_is_number(command.what)) {
+		errno = 0;
+		if (strtol(command.what, NULL, 10) > INT32_MAX || errno)
+			usage_error("%s is not a PID", command.what);
+	}
 	if (command.has_leaks && (!command.what || !command_is_number(command.what)))
 		usage_error("--leaks needs the PID of a watched process");
 	if (command.save && (!command.what || !command_is_number(command.what)))

@@ -188,6 +188,7 @@ struct lw_wire_bye {
 
 #define LW_TICK_LAST 1u	 /* the tick is complete with this message */
 #define LW_TICK_FIRST 2u /* everything is sent (again) from this message on */
+#define LW_TICK_STILL 4u /* exit frees what was held; what is known stays as it was before */
 struct lw_wire_tick {
 	struct lw_wire_head head;
 	uint64_t token;	  /* of the viewer it is for */

@@ -79,7 +79,7 @@ static bool take_module(struct model *model, const void *record, uint64_t bytes)
 		return false;
 	if (module.path_bytes > bytes - sizeof(module) || module.path_bytes > MAX_NAME_BYTES)
 		return false;
-	to = &model->modules[module.id];
+	to = model_intern_module(model, module.id);
 	free(to->path);
 	*to = (struct model_module){
 		.is_known = true,
@@ -350,6 +350,7 @@ static bool take_tick(struct model *model, const void *record, uint64_t bytes)
 	memcpy(&tick, record, sizeof(tick));
 	model->tick_ns = tick.at_ns;
 	model->nr_lost_messages = tick.nr_lost;
+	model->is_still = tick.flags & LW_TICK_STILL;
 	model->nr_ticks++;
 	return true;
 }

@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "snapshot/model/shape.h"
+
 enum {
 	MAX_MEASURED = 128, /* longer series are thinned */
 	FILL_CELLS = 64,    /* a longer pause than some of these parts of the time is filled */
@@ -34,6 +36,7 @@ static const double least_envelope = 0.2;  /* of the whole gain, over the first 
 static const double least_recent = 0.1;	   /* slope of the last third, of the whole slope */
 static const double least_last_rise = 0.5;  /* from the second third's mean to the last's, of the one before */
 static const double least_first_rise = 0.35; /* the other way round */
+static const double most_unevenness = 2.5;  /* of a rise whose thirds differ by more than that */
 static const double bounded_recent = 0.1;  /* slope of the last third, where a rise is over */
 static const double level_part = 0.002;	   /* of the gain: a smaller step is no level */
 static const double most_correlation = 0.97;
@@ -284,8 +287,11 @@ static double mean_of(struct series series)
 	return series.nr ? sum / (double)series.nr : 0;
 }
 
-/* The last third's slope alone is too noisy to tell: the means of the thirds tell it better. */
-static bool is_even(struct series series, double slope, double recent)
+/*
+ * The last third's slope alone is too noisy to tell: the means of the thirds tell it better. Noise can bend those
+ * too, where a leak gains only some amplitudes of it; then it is a leak unless another shape fits better.
+ */
+static bool has_even_thirds(struct series series, double slope, double recent)
 {
 	double first = mean_of(part_of(series, 0, 1 - last_part));
 	double middle = mean_of(part_of(series, 1 - last_part, last_part));
@@ -294,6 +300,12 @@ static bool is_even(struct series series, double slope, double recent)
 	return recent >= least_recent * slope &&
 	       last - middle >= least_last_rise * (middle - first) &&
 	       middle - first >= least_first_rise * (last - middle);
+}
+
+static bool is_even(struct series series, double slope, double recent)
+{
+	return has_even_thirds(series, slope, recent) ||
+	       shape_unevenness(series.points, series.nr) <= most_unevenness;
 }
 
 static void judge_rise(struct series whole, struct series series, struct growth *growth)

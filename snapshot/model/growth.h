@@ -11,7 +11,8 @@
  *   lasting	   the lower envelope rises, over the first two thirds and over the last third: what is
  *		   given back later was no growth, and the tooth of a saw begins where the last began;
  *   many times	   the envelope has several levels: a few large blocks are no trend;
- *   even	   the three thirds rise much alike: not a step, and not levelling off.
+ *   even	   the three thirds rise much alike, or a line fits as well as any shape of a rise that begins or
+ *		   ends within the time (shape.h): not a step, and not levelling off.
  *
  * What was there in the first tenth of the time is start-up and not looked at. `bounded` is what
  * rose in the same sense early on and has been flat for the last third.

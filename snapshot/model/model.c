@@ -86,8 +86,9 @@ void model_free(struct model *model)
 		return;
 	for (size_t i = 0; i < MODEL_TEXTS; i++)
 		free(model->texts[i]);
-	for (size_t i = 0; i < LW_MAX_MODULES; i++)
+	for (size_t i = 0; i < model->nr_modules; i++)
 		free(model->modules[i].path);
+	free(model->modules);
 	for (size_t i = 0; i < model->nr_sites; i++) {
 		free(model->sites[i].hint_file);
 		free(model->sites[i].pcs);
@@ -180,9 +181,24 @@ struct model_mark *model_intern_mark(struct model *model, char *name)
 	return &model->marks[model->nr_marks++];
 }
 
+/* Most processes have tens, and numbers come in order. */
+struct model_module *model_intern_module(struct model *model, uint32_t module)
+{
+	size_t nr = model->nr_modules, room = nr ? nr : 16;
+
+	while (room <= module)
+		room *= 2;
+	if (room > nr) {
+		model->modules = alloc_check(reallocarray(model->modules, room, sizeof(*model->modules)));
+		memset(model->modules + nr, 0, (room - nr) * sizeof(*model->modules));
+		model->nr_modules = room;
+	}
+	return &model->modules[module];
+}
+
 const struct model_module *model_module(const struct model *model, uint16_t module)
 {
-	if (module >= LW_MAX_MODULES || !model->modules[module].is_known)
+	if (module >= model->nr_modules || !model->modules[module].is_known)
 		return NULL;
 	return &model->modules[module];
 }
@@ -203,7 +219,7 @@ static bool same_file(const struct model_module *a, const struct model_module *b
 /* Quadratic in the modules that were ever loaded, of which there are tens, and at most 2048. */
 void model_match_modules(struct model *model)
 {
-	for (uint16_t i = 0; i < LW_MAX_MODULES; i++) {
+	for (uint16_t i = 0; i < model->nr_modules; i++) {
 		model->modules[i].same_as = i;
 		for (uint16_t j = 0; model->modules[i].is_known && j < i; j++) {
 			if (!model->modules[j].is_known ||

@@ -86,6 +86,7 @@ struct model {
 	bool is_scan_whole; /* its last record came: what comes next is of another */
 	bool is_in_tick; /* records have come since the last tick or BYE */
 	bool is_cut;	 /* the last record was not whole */
+	bool is_still;	 /* the last tick told nothing new: LW_TICK_STILL */
 	struct lw_wire_hello hello;
 	struct lw_wire_totals totals;
 	struct lw_wire_bye bye;
@@ -93,7 +94,8 @@ struct model {
 	char *texts[MODEL_TEXTS]; /* NUL-terminated; NULL: none */
 	size_t text_bytes[MODEL_TEXTS];
 
-	struct model_module modules[LW_MAX_MODULES];
+	struct model_module *modules; /* by number; nr_modules of them, some unknown */
+	size_t nr_modules;
 	struct model_site *sites; /* in the order of arrival */
 	size_t nr_sites, max_sites;
 	uint32_t *index; /* open hash of ids: place in `sites` + 1, 0 empty; a power of two */
@@ -126,6 +128,8 @@ struct model_mark *model_intern_mark(struct model *model, char *name);
 
 /* The number in its file of a pc in a frame; the pc itself where the module is unknown. */
 uint64_t model_offset(const struct model *model, uint64_t pc, uint16_t module);
+/* The place of a module, below LW_MAX_MODULES; what model_module() found before is gone. */
+struct model_module *model_intern_module(struct model *model, uint32_t module);
 /* The module of a frame, or NULL. */
 const struct model_module *model_module(const struct model *model, uint16_t module);
 

@@ -251,7 +251,7 @@ static int compare_sites(const void *left, const void *right)
 
 void report_introduce_modules(struct report *report)
 {
-	for (unsigned i = 0; i < LW_MAX_MODULES; i++) {
+	for (unsigned i = 0; i < report->model->nr_modules; i++) {
 		const struct model_module *module = &report->model->modules[i];
 
 		if (!module->is_known)

@@ -171,14 +171,14 @@ static void follow_numbers(struct live *live, const struct lw_wire_tick *tick)
 	live->next_message = tick->message + 1;
 }
 
-static bool end_tick(struct live *live, lw_emit_sink_fn *sink, void *context)
+static bool end_tick(struct live *live, uint32_t flags, lw_emit_sink_fn *sink, void *context)
 {
 	struct lw_wire_tick tick = {
 		.head = {.type = LW_WIRE_TICK, .version = LW_WIRE_VERSION, .bytes = sizeof(tick)},
 		.at_ns = live->status.at_ns,
 		.tick = live->status.nr_ticks++,
 		.nr_lost = (uint32_t)live->status.nr_lost,
-		.flags = LW_TICK_LAST,
+		.flags = LW_TICK_LAST | flags,
 	};
 
 	return sink(context, &tick.head);
@@ -213,7 +213,7 @@ static enum live_news take_messages(struct live *live, lw_emit_sink_fn *sink, vo
 		live->status.way = LIVE_STREAM;
 		live->status.why = "";
 		seat_is_heard(&live->seat);
-		return end_tick(live, sink, context) ? LIVE_TICK : LIVE_FAILED;
+		return end_tick(live, 0, sink, context) ? LIVE_TICK : LIVE_FAILED;
 	}
 	return LIVE_NOTHING;
 }
@@ -235,7 +235,7 @@ static enum live_news read_region(struct live *live, uint64_t now, lw_emit_sink_
 	live->own->dump.context = context;
 	live->read_ns = now;
 	note_age(live, now);
-	if (!lw_changes_tick(live->own, now) || !end_tick(live, sink, context))
+	if (!lw_changes_tick(live->own, now) || !end_tick(live, 0, sink, context))
 		return LIVE_FAILED;
 	return LIVE_TICK;
 }
@@ -260,6 +260,20 @@ static bool is_ending(const struct live *live)
 	return lw_load_acquire(&region->exit_began_ms) || lw_load_acquire(&region->state) >= LW_STATE_ENDING;
 }
 
+/* Exit frees what the person wants to see, and may take its time: the last state stays, and time goes on. */
+static enum live_news read_last(struct live *live, uint64_t now, lw_emit_sink_fn *sink, void *context)
+{
+	live->own->dump.sink = sink;
+	live->own->dump.context = context;
+	live->read_ns = now;
+	live->status.why = "it is ending, and this is what it held before";
+	note_age(live, now);
+	if (!lw_dump_hello(&live->own->dump, now) || !lw_dump_totals(&live->own->dump) ||
+		!end_tick(live, LW_TICK_STILL, sink, context))
+		return LIVE_FAILED;
+	return LIVE_TICK;
+}
+
 /*
  * The target is gone. After a kill: what it left behind, completed by its helper if there was one. After an
  * exit, which has freed what the person wants to see, only how it ended: the last state stays.
@@ -268,14 +282,15 @@ static enum live_news read_end(struct live *live, const char *why, lw_emit_sink_
 {
 	const struct timespec pause = {.tv_nsec = 5 * MS};
 	uint64_t now = now_ns();
-	bool is_good;
+	bool is_still, is_good;
 
 	while (lw_load(&live->found.region->helper_pid) && now_ns() - now < COMPLETE_MS * MS)
 		(void)nanosleep(&pause, NULL);
 	now = now_ns();
 	live->own->dump.sink = sink;
 	live->own->dump.context = context;
-	if (live->status.nr_ticks && is_ending(live))
+	is_still = live->status.nr_ticks && is_ending(live);
+	if (is_still)
 		is_good = lw_dump_hello(&live->own->dump, now) && lw_dump_totals(&live->own->dump) &&
 			  lw_dump_bye(&live->own->dump);
 	else
@@ -285,7 +300,7 @@ static enum live_news read_end(struct live *live, const char *why, lw_emit_sink_
 	live->status.way = LIVE_ENDED;
 	live->status.why = why;
 	seat_leave(&live->seat);
-	return is_good && end_tick(live, sink, context) ? LIVE_END : LIVE_FAILED;
+	return is_good && end_tick(live, is_still ? LW_TICK_STILL : 0, sink, context) ? LIVE_END : LIVE_FAILED;
 }
 
 /* ---- the process ---- */
@@ -376,14 +391,15 @@ enum live_news live_wait(
 		end = live->status.way == LIVE_ENDED ? NULL : look_around(live, now);
 		if (end)
 			return read_end(live, end, sink, context);
-		if (!is_over && live->seat.viewer && is_silent(live, now)) {
+		if (live->status.way < LIVE_REGION && is_silent(live, now)) {
 			live->status.way = LIVE_REGION;
 			live->status.why = silence_of(live);
 			live->is_in_tick = false;
 		}
-		if (live->status.way == LIVE_REGION && !is_over &&
+		if (live->status.way == LIVE_REGION &&
 			(!live->read_ns || now - live->read_ns >= live->interval_ms * MS))
-			return read_region(live, now, sink, context);
+			return is_over ? read_last(live, now, sink, context)
+				       : read_region(live, now, sink, context);
 		if (has_input(fd) || now >= until_ns)
 			return LIVE_NOTHING;
 		pause_for(live, fd, until_ns, now);

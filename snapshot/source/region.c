@@ -10,6 +10,7 @@
 #include "snapshot/source/source.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ipc.h>
@@ -59,11 +60,16 @@ static void say_not_watched(pid_t pid, bool is_alive, struct source_error *error
 {
 	struct stat stat_of;
 	char path[32];
+	bool is_seen;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	if (!is_alive && stat(path, &stat_of) < 0)
+	is_seen = stat(path, &stat_of) == 0;
+	/* where /proc hides the processes of others, the kernel still says that they are there */
+	if (!pid || (!is_alive && !is_seen && kill(pid, 0) < 0 && errno == ESRCH))
 		(void)snprintf(error->text, sizeof(error->text), "no process %d", (int)pid);
-	else if (geteuid() && stat(path, &stat_of) == 0 && stat_of.st_uid != geteuid())
+	else if (geteuid() && !is_seen)
+		(void)snprintf(error->text, sizeof(error->text), "process %d belongs to another user", (int)pid);
+	else if (geteuid() && stat_of.st_uid != geteuid())
 		(void)snprintf(error->text, sizeof(error->text),
 			"process %d belongs to another user (uid %u)", (int)pid,
 			(unsigned)stat_of.st_uid);

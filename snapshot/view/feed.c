@@ -89,7 +89,10 @@ static enum live_news read_file(struct view *view)
 	if (view->watch.decode.why[0])
 		(void)snprintf(error.text, sizeof(error.text), "cannot read %s: %s", view->name,
 			view->watch.decode.why);
-	if (!is_read)
+	else if (is_read && !view->watch.decode.model->has_hello)
+		(void)snprintf(error.text, sizeof(error.text), "cannot read %s: %s", view->name,
+			decode_missing(view->watch.decode.model));
+	if (error.text[0])
 		(void)fprintf(stderr, "leakwatch-snapshot: %s\n", error.text);
 	if (!view->watch.decode.model->has_hello)
 		return LIVE_FAILED;

@@ -130,6 +130,11 @@ void watch_sample(struct watch *watch, uint64_t at_ns)
 	uint64_t had_bytes = totals->bytes, had_allocs = totals->nr_allocs;
 	double seconds = at_ns > watch->at_ns ? (double)(at_ns - watch->at_ns) / 1e9 : 0;
 
+	if (watch->decode.model->is_still && watch->nr_ticks) {
+		watch->at_ns = at_ns;
+		watch->nr_ticks++;
+		return;
+	}
 	follow_modules(watch);
 	add_sites(watch);
 	follow_sites(watch);
@@ -271,6 +276,19 @@ uint64_t watch_oldest_ms(const struct watch *watch, size_t site)
 	return now_ms > born_ms ? now_ms - born_ms : 0;
 }
 
+/* Module and hint are the model's, and a record that comes again may have brought them anew. */
+static void refresh_names(const struct watch *watch, const struct model_site *from, struct watch_site *site)
+{
+	const struct model_module *module = model_module(watch->decode.model, site->module_id);
+
+	site->module = module ? module->path : NULL;
+	if (from->hint_file || site->is_hinted) {
+		site->is_hinted = from->hint_file != NULL;
+		site->file = from->hint_file;
+		site->line = from->hint_line;
+	}
+}
+
 const struct watch_site *watch_judge(struct watch *watch, size_t place)
 {
 	struct watch_site *site = &watch->sites[place];
@@ -278,29 +296,27 @@ const struct watch_site *watch_judge(struct watch *watch, size_t place)
 	const struct report_frame *frame;
 
 	site->judged.site = model_site; /* the array moves when it grows */
-	if (site->is_judged)
+	if (site->is_judged) {
+		refresh_names(watch, model_site, site);
 		return site;
+	}
 	if (watch->patience_ns && report_now_ns() >= watch->patience_ns) {
 		watch->nr_pending++;
 		return site;
 	}
 	site->is_judged = true;
-	site->function = site->file = site->module = NULL;
+	site->function = site->file = NULL;
+	site->module_id = LW_NO_MODULE;
 	report_stack(&watch->report, model_site, &watch->stack);
 	report_judge_site(&watch->report, &watch->stack, &site->judged);
-	if (model_site->hint_file) {
-		site->file = model_site->hint_file;
-		site->line = model_site->hint_line;
-	}
 	frame = report_own_frame(&watch->stack);
-	if (!frame)
-		return site;
-	site->function = frame->symbol->function;
-	site->module = frame->module ? frame->module->path : NULL;
-	if (!site->file && frame->symbol->file) {
+	if (frame) {
+		site->function = frame->symbol->function;
 		site->file = frame->symbol->file;
 		site->line = frame->symbol->line;
+		site->module_id = frame->module_id;
 	}
+	refresh_names(watch, model_site, site);
 	return site;
 }
 

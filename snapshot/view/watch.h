@@ -24,8 +24,11 @@ struct watch_site {
 	uint64_t grown_at;
 	bool is_judged;
 	struct report_site judged;
-	const char *function, *file, *module; /* of the frame to show, once judged; NULL unknown */
+	/* of the frame to show, once judged; NULL unknown. Good until the next record */
+	const char *function, *file, *module;
 	unsigned line;
+	uint16_t module_id;
+	bool is_hinted; /* file and line are the macro's */
 };
 
 struct watch_totals {

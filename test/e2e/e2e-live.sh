@@ -211,6 +211,39 @@ zombies_apart() { ps -eo stat=,args= | awk -v what="$victim grow" '!/^Z/ && inde
 ok 'the helper lets go of the memory' within 5 zombies_apart
 nothing_left
 
+# ---- an exit that takes its time ----
+
+cat >slow.c <<'C'
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void slow(void) { while (getchar() != EOF); }
+int main(void)
+{
+	struct pollfd input = {0, POLLIN, 0};
+	void *volatile p = 0;
+	atexit(slow);
+	puts("ready");
+	fflush(stdout);
+	while (poll(&input, 1, 1) == 0)
+		p = malloc(100);
+	return p ? 7 : 8;
+}
+C
+${CC:-cc} -o slow slow.c
+OPTIONS=report=never start ./slow
+begin_viewer --interval=0.1 "$pid"
+within 5 json ticks.json 'len(t) > 20 and t[-1]["sites"][0]["verdict"] == "growing"'
+echo >&9 # it goes on to its handler, and waits there for the end of the input
+ok 'while exit takes its time the ticks go on, and say so' \
+	within 5 json ticks.json 'sum("it is ending" in x["how"] for x in t) >= 20'
+ticks 'the last state stays' 't[-1]["sites"][0]["verdict"] == "growing" and t[-1]["summary"]["live_blocks"] > 100'
+let_go
+reap
+wait "$viewer"
+ok 'it ends as it would alone' is_status 7
+ticks 'and the viewer says how' 't[-1]["how"].startswith("[exited") and t[-1]["sites"][0]["verdict"] == "growing"'
+
 # ---- exec: the helper goes ----
 
 cat >exec.c <<'C'

@@ -2,8 +2,8 @@
 /*
  * fuzz-decode.c - any bytes as a stream of records: decoded, finished, judged, thrown away. For libFuzzer.
  *
- *	CC=clang meson setup build-fuzz -Db_lundef=false && ninja -C build-fuzz
- *	build-fuzz/test/fuzz/fuzz-decode -max_len=65536 CORPUS      (CC=clang)
+ *	CC=clang meson setup build-fuzz -Db_lundef=false --buildtype=release && ninja -C build-fuzz
+ *	ASAN_OPTIONS=quarantine_size_mb=8 build-fuzz/test/fuzz/fuzz-decode -max_len=8192 -runs=10000000 CORPUS
  *
  * Files written by leakwatch-snapshot --save are a good corpus. Each record is copied to memory of
  * its own size, as a message from a queue would be, so that a read past its end is seen.

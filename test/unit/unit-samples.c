@@ -46,14 +46,14 @@ static struct watch watch;
 static struct suppress suppress;
 static struct lw_options options;
 
-static void say_module(void)
+static void say_module(const char path[4])
 {
 	union {
 		struct lw_wire_module module;
 		unsigned char room[128];
 	} record = {.module = {.head = {LW_WIRE_MODULE, LW_WIRE_VERSION, 88}, .start = 0, .end = 1000, .path_bytes = 4}};
 
-	memcpy(record.module.path, "/app", 4);
+	memcpy(record.module.path, path, 4);
 	ok(watch_record(&watch, &record.module.head), "module");
 }
 
@@ -69,6 +69,19 @@ static void say_site(uint32_t id, uint64_t pc)
 	(void)watch_record(&watch, &record.site.head);
 }
 
+static void say_hinted_site(uint32_t id, const char file[4])
+{
+	union {
+		struct lw_wire_site site;
+		unsigned char room[64];
+	} record = {.site = {.head = {LW_WIRE_SITE, LW_WIRE_VERSION, 64}, .id = id, .nr_frames = 1, .kind = LW_KIND_MALLOC,
+			     .oldest_ms = UINT32_MAX, .hint_line = 4, .hint_file_bytes = 3}};
+
+	record.site.pc[0] = 0x10;
+	memcpy(record.room + sizeof(record.site) + 10, file, 3);
+	(void)watch_record(&watch, &record.site.head);
+}
+
 static void say_count(uint32_t id, uint64_t bytes, uint64_t blocks, uint32_t oldest_ms)
 {
 	struct lw_wire_count count = {.head = {LW_WIRE_COUNT, LW_WIRE_VERSION, sizeof(count)}, .site = id,
@@ -77,17 +90,22 @@ static void say_count(uint32_t id, uint64_t bytes, uint64_t blocks, uint32_t old
 	(void)watch_record(&watch, &count.head);
 }
 
-static void say_tick(uint64_t at_ms)
+static void say_tick_of(uint64_t at_ms, uint32_t flags)
 {
 	struct lw_wire_tick tick = {.head = {LW_WIRE_TICK, LW_WIRE_VERSION, sizeof(tick)}, .at_ns = at_ms * 1000000,
-		.flags = LW_TICK_LAST};
+		.flags = LW_TICK_LAST | flags};
 
 	(void)watch_record(&watch, &tick.head);
 }
 
+static void say_tick(uint64_t at_ms)
+{
+	say_tick_of(at_ms, 0);
+}
+
 static void test_changes(void)
 {
-	say_module();
+	say_module("/app");
 	say_site(5, 0x10);
 	say_site(9, 0x20);
 	say_count(5, 1000, 10, 100);
@@ -138,6 +156,24 @@ static void test_order(void)
 	free(order);
 }
 
+/* A stream that is sent again, as after a loss, brings modules and hints anew. */
+static void test_again(void)
+{
+	const struct watch_site *site = watch_judge(&watch, 0);
+
+	is_str(site->module, "/app", "the module of a site");
+	say_module("/new");
+	site = watch_judge(&watch, 0);
+	is_str(site->module, "/new", "is the one that was told last");
+	for (int i = 0; i < 2; i++) {
+		say_hinted_site(5, i ? "b.c" : "a.c");
+		site = watch_judge(&watch, 0);
+		is_str(site->file, i ? "b.c" : "a.c", "and so is the file of a macro");
+	}
+	say_site(5, 0x10);
+	ok(!watch_judge(&watch, 0)->file, "also when there is none any more");
+}
+
 static void test_halving(void)
 {
 	for (unsigned i = 0; i < 1000; i++) {
@@ -152,6 +188,10 @@ static void test_halving(void)
 		if (i + 1 == watch.nr_samples)
 			is_u64(nr_bad, 0, "in order");
 	}
+	for (unsigned i = 0; i < 1000; i++)
+		say_tick_of(2000000 + i * 1000, LW_TICK_STILL);
+	ok(watch_slope(&watch, 0) > 9.5 && watch_slope(&watch, 0) < 10.5, "exit that takes its time bends nothing");
+	is_u64(watch.at_ns, UINT64_C(2999000000000), "though time goes on");
 }
 
 int main(void)
@@ -162,6 +202,7 @@ int main(void)
 	watch_init(&watch, &symbols, &suppress, &options);
 	test_changes();
 	test_order();
+	test_again();
 	test_halving();
 	watch_fini(&watch);
 	return done();
