@@ -16,6 +16,12 @@
 
 #include "victim.h"
 
+#ifdef __clang__
+#define WITH_TAIL_CALLS
+#else
+#define WITH_TAIL_CALLS __attribute__((optimize("optimize-sibling-calls")))
+#endif
+
 enum { PAGE_BYTES = 4096, NR_JUMPS = 60, TICK_US = 3000 };
 
 static sigjmp_buf out_of_it;
@@ -69,7 +75,7 @@ static int deepbind(const char *plugin)
 	return 0;
 }
 
-__attribute__((noinline, optimize("optimize-sibling-calls"))) static void *last_act(void)
+WITH_TAIL_CALLS __attribute__((noinline)) static void *last_act(void)
 {
 	return malloc(40);
 }
