@@ -15,6 +15,7 @@ bool lw_changes_open(struct lw_changes *changes, const struct lw_region_header *
 	changes->nr_modules = changes->nr_unloaded = 0;
 	changes->is_greeted = false;
 	memset(changes->seen_events, 0, sizeof(changes->seen_events));
+	memset(changes->seen_marks, 0, sizeof(changes->seen_marks));
 	return lw_dump_open(&changes->dump, region, region_bytes, sink, context);
 }
 
@@ -23,6 +24,7 @@ void lw_changes_reset(struct lw_changes *changes)
 	changes->nr_modules = changes->nr_unloaded = 0;
 	changes->is_greeted = false;
 	memset(changes->seen_events, 0, sizeof(changes->seen_events));
+	memset(changes->seen_marks, 0, sizeof(changes->seen_marks));
 	/* only as far as it was written: the rest is pages that do not exist */
 	memset(changes->seen, 0,
 		(changes->dump.nr_sites < changes->max_seen ? changes->dump.nr_sites : changes->max_seen) *
@@ -134,6 +136,18 @@ static bool tell_event(struct lw_changes *changes, uint32_t index)
 	return true;
 }
 
+static bool tell_mark(struct lw_changes *changes, uint32_t index)
+{
+	uint64_t count = lw_dump_mark_count(&changes->dump, index);
+
+	if (changes->seen_marks[index] == count)
+		return true;
+	if (!lw_dump_mark(&changes->dump, index))
+		return false;
+	changes->seen_marks[index] = count;
+	return true;
+}
+
 bool lw_changes_events(struct lw_changes *changes)
 {
 	lw_dump_refresh(&changes->dump);
@@ -141,6 +155,9 @@ bool lw_changes_events(struct lw_changes *changes)
 		return false;
 	for (uint32_t i = 0; i < changes->dump.nr_events; i++)
 		if (!tell_event(changes, i))
+			return false;
+	for (uint32_t i = 0; i < changes->dump.nr_marks && i < LW_MAX_MARKS; i++)
+		if (!tell_mark(changes, i))
 			return false;
 	return true;
 }
@@ -153,8 +170,10 @@ bool lw_changes_has_events(struct lw_changes *changes)
 		return false;
 	lw_dump_refresh(&changes->dump);
 	for (uint32_t i = 0; i < changes->dump.nr_events && i < LW_MAX_EVENTS; i++)
-		if (lw_dump_read_event(&changes->dump, i, &event) &&
-			changes->seen_events[i] != event.count)
+		if (!changes->seen_events[i] && lw_dump_read_event(&changes->dump, i, &event) && event.count)
+			return true;
+	for (uint32_t i = 0; i < changes->dump.nr_marks && i < LW_MAX_MARKS; i++)
+		if (!changes->seen_marks[i] && lw_dump_mark_count(&changes->dump, i))
 			return true;
 	return false;
 }

@@ -20,7 +20,7 @@ struct lw_changes {
 	const uint32_t *inverted_oldest; /* by site, ~ms; NULL: what the region has. max_seen entries */
 	uint32_t nr_modules, nr_unloaded; /* told */
 	bool is_greeted;
-	uint64_t seen_events[LW_MAX_EVENTS]; /* counts told */
+	uint64_t seen_events[LW_MAX_EVENTS], seen_marks[LW_MAX_MARKS]; /* counts told */
 };
 
 /* seen: max_seen zeros. False: the header is not one of ours. */
@@ -33,7 +33,8 @@ void lw_changes_reset(struct lw_changes *changes);
 /* False: the sink stopped it. What was not told is told by the next one. */
 bool lw_changes_tick(struct lw_changes *changes, uint64_t now_mono_ns);
 
-/* Events alone, with the stacks they name; to be sent at once. */
+/* Events and marks alone, with the stacks they name; new ones are to be sent at once, what happens again is
+ * for the next tick: a mark may be passed at every request. */
 bool lw_changes_has_events(struct lw_changes *changes);
 bool lw_changes_events(struct lw_changes *changes);
 

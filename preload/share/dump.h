@@ -57,6 +57,8 @@ void lw_dump_sum(const struct dump *d, uint32_t first, uint32_t nr, struct lw_co
 uint32_t lw_dump_oldest(const struct dump *d, uint32_t id);
 /* The event, copied, if it is complete. */
 bool lw_dump_read_event(const struct dump *d, uint32_t index, struct lw_event *event);
+bool lw_dump_mark(struct dump *d, uint32_t index); /* nothing where there is none */
+uint64_t lw_dump_mark_count(const struct dump *d, uint32_t index); /* 0: none */
 
 /* A zeroed record of `bytes`, to be filled in and finished with the length it then has. */
 void *lw_dump_begin(struct dump *d, int64_t type, size_t bytes);

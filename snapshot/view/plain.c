@@ -92,6 +92,22 @@ static json_t *row_object(struct view *view, uint32_t site)
 	return object;
 }
 
+/* Each place the program has marked, with what it held there last. */
+static json_t *marks_array(const struct model *model)
+{
+	json_t *marks = json_array();
+
+	for (size_t i = 0; i < model->nr_marks; i++) {
+		const struct model_mark *mark = &model->marks[i];
+
+		(void)json_array_append_new(marks,
+			json_pack("{s:o, s:I, s:I, s:I}", "name", text_of(mark->name), "count",
+				(json_int_t)mark->count, "bytes", (json_int_t)mark->last.bytes, "blocks",
+				(json_int_t)mark->last.blocks));
+	}
+	return marks;
+}
+
 static const char *state_name(const struct view *view)
 {
 	const struct live_status *status = view->live ? live_status(view->live) : NULL;
@@ -115,7 +131,7 @@ static void print_json(struct view *view)
 	json_t *all, *sites = json_array();
 
 	view_head(view, &head, how);
-	all = json_pack("{s:s, s:i, s:i, s:o, s:s, s:s, s:f, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:I}}",
+	all = json_pack("{s:s, s:i, s:i, s:o, s:s, s:s, s:f, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I}}",
 		"leakwatch", LW_VERSION, "schema", JSON_SCHEMA, "pid", head.pid, "exe", text_of(head.program),
 		"state", state_name(view), "how", how, "seconds", (double)head.age_ns / 1e9, "tick",
 		(json_int_t)view->watch.nr_ticks, "summary", "live_bytes", (json_int_t)head.bytes, "live_blocks",
@@ -123,10 +139,12 @@ static void print_json(struct view *view)
 		(json_int_t)head.rss_bytes, "total_allocs", (json_int_t)view->watch.totals.nr_allocs,
 		"total_frees", (json_int_t)view->watch.totals.nr_frees, "sites", (json_int_t)head.nr_sites,
 		"since_bytes", (json_int_t)head.since_bytes, "bytes_per_s", head.bytes_per_s, "dropped",
-		(json_int_t)head.nr_dropped, "lost_messages", (json_int_t)head.nr_lost);
+		(json_int_t)head.nr_dropped, "lost_messages", (json_int_t)head.nr_lost, "mismatches", (json_int_t)head.nr_mismatches, "errors", (json_int_t)head.nr_errors);
 	alloc_check(all);
 	for (size_t i = 0; i < nr_rows; i++)
 		(void)json_array_append_new(sites, row_object(view, order[i]));
+	if (view->watch.decode.model->nr_marks)
+		(void)json_object_set_new(all, "marks", marks_array(view->watch.decode.model));
 	(void)json_object_set_new(all, "sites", sites);
 	(void)json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	putchar('\n');

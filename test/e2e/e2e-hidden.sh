@@ -64,6 +64,11 @@ sys.exit(not (len(grown) == 1 and grown[0]['history'][0][0] < 0.5 and grown[0]['
               and child['seconds'] < 2.5))
 P
 }
+# a machine that stands still for half of its second and a half makes a step of its growth
+for _ in 1 2 3; do
+	of_child >/dev/null && break
+	OPTIONS=follow=yes watch "$victims/victim-hidden" forked
+done
 ok "the child's past is its own" of_child
 nothing_left
 done_testing

@@ -244,6 +244,55 @@ wait "$viewer"
 ok 'it ends as it would alone' is_status 7
 ticks 'and the viewer says how' 't[-1]["how"].startswith("[exited") and t[-1]["sites"][0]["verdict"] == "growing"'
 
+# ---- what is told at once ----
+
+cat >events.c <<'C'
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <leakwatch.h>
+void operator_delete(void *) __asm__("_ZdlPv");
+int main(void)
+{
+	struct pollfd input = {0, POLLIN, 0};
+	int what;
+	puts("ready");
+	fflush(stdout);
+	for (;;) {
+		void *volatile p = malloc(100);
+		if (poll(&input, 1, 1) == 0) {
+			free(p);
+			continue;
+		}
+		what = getchar();
+		if (what == 'm')
+			leakwatch_mark("request");
+		if (what == 'w')
+			operator_delete(p);
+		else
+			free(p);
+		if (what == EOF)
+			return 7;
+	}
+}
+C
+if ${CC:-cc} -DLEAKWATCH -I"$source_root/preload" -o events events.c -ldl -lstdc++ 2>compile.err; then
+	OPTIONS=report=never start ./events
+	begin_viewer --interval=600 "$pid"
+	within 5 json ticks.json 'len(t) == 1'
+	within 5 has_helper
+	printf m >&9
+	ok 'a mark is told at once, not at the next tick' within 5 json ticks.json 't[-1].get("marks", [{}])[0].get("name") == "request"'
+	printf w >&9
+	ok 'a wrong release too' within 5 json ticks.json 't[-1]["summary"]["mismatches"] == 1'
+	stop_viewer
+	let_go
+	reap
+	ok 'it ends as it would alone' is_status 7
+else
+	skip 'what is told at once' "$(head -n 1 compile.err)"
+fi
+
 # ---- exec: the helper goes ----
 
 cat >exec.c <<'C'

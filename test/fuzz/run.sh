@@ -10,7 +10,7 @@ if "$1" -max_total_time="${3:-10}" -max_len=4096 -print_final_stats=1 -artifact_
 	echo "ok 1 - $(sed -n 's/^stat::number_of_executed_units: *//p' "$found.log") streams decoded without harm"
 	rm -f "$found.log"
 else
-	echo 'not ok 1 - the decoder is harmed'
+	echo 'not ok 1 - it is harmed'
 	sed 's/^/# /' "$found.log"
 	for file in "$found"/crash-* "$found"/timeout-* "$found"/oom-*; do
 		[ -f "$file" ] && base64 "$file" | sed 's/^/# /'

@@ -153,6 +153,15 @@ static inline void fake_event(struct fake *fake, enum lw_event_what what, uint32
 		.is_ready = 1};
 }
 
+static inline struct lw_mark *fake_mark(struct fake *fake, const char *name, uint64_t count)
+{
+	struct lw_mark *mark = fake_at(fake, &fake->header->marks, fake->header->nr_marks++);
+
+	*mark = (struct lw_mark){.name_off = fake_pool(fake, name, strlen(name) + 1), .count = count, .last_bytes = 77,
+		.is_ready = 1};
+	return mark;
+}
+
 /* Sample number i of the run, in a slot of the test's choice; values are those of ids from 0 on. */
 static inline void fake_sample(struct fake *fake, uint32_t slot, uint64_t ms, uint32_t nr_sites,
 	const uint64_t *values)

@@ -11,7 +11,7 @@
 
 struct counter {
 	struct decode decode;
-	int nr[LW_WIRE_TICK + 1]; /* records by type, of this tick */
+	int nr[LW_WIRE_NR_TYPES]; /* records by type, of this tick */
 	int nr_left;		  /* records taken before it stops; -1 all */
 };
 
@@ -62,6 +62,7 @@ static uint64_t live_of(uint32_t id)
 
 static void test_changes(void)
 {
+	struct lw_mark *mark;
 	struct fake fake = start(40);
 	static const struct fake_frame stack[] = {{0x100, 0}};
 	uint32_t added, freed;
@@ -97,13 +98,25 @@ static void test_changes(void)
 	is_u64(counter.nr[LW_WIRE_MODULE], 1, "and the module that came");
 	ok(!lw_changes_has_events(&changes), "then it is known");
 	((struct lw_event *)fake_at(&fake, &fake.header->events, 0))->count = 5;
-	ok(lw_changes_has_events(&changes) && tick(), "it happens again");
+	ok(!lw_changes_has_events(&changes) && tick(), "it happens again: that is for the next tick");
 	is_u64(counter.nr[LW_WIRE_EVENT], 1, "told again");
 	is_u64(counter.decode.model->nr_events, 1, "as the same event");
 	is_u64(counter.decode.model->events[0].count, 5, "with its new count");
 
+	mark = fake_mark(&fake, "request", 1);
+	ok(lw_changes_has_events(&changes), "a new mark is noticed");
+	memset(counter.nr, 0, sizeof(counter.nr));
+	ok(lw_changes_events(&changes) && counter.nr[LW_WIRE_MARK] == 1, "and told at once");
+	is_str(counter.decode.model->marks[0].name, "request", "by its name");
+	mark->count = 9;
+	ok(!lw_changes_has_events(&changes), "passed again: that is for the next tick");
+	ok(tick() && counter.decode.model->marks[0].count == 9, "which tells it");
+	memset(counter.nr, 0, sizeof(counter.nr));
+	ok(tick() && !counter.nr[LW_WIRE_MARK], "and the one after does not");
+
 	lw_changes_reset(&changes);
 	ok(tick(), "after a reset");
+	is_u64(counter.nr[LW_WIRE_MARK], 1, "the mark comes again");
 	is_u64(counter.nr[LW_WIRE_SITE], 42, "everything comes again");
 	model_free(counter.decode.model);
 	fake_free(&fake);
