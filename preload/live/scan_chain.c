@@ -35,6 +35,7 @@ struct search {
 	const struct lw_scan_examples *examples;
 	struct lw_chain *chains;
 	uint32_t tops[LW_MAX_CHAINS]; /* the entry a root points to, by chain */
+	struct lw_words words; /* those entries */
 	uint32_t nr, nr_left;
 };
 
@@ -187,6 +188,13 @@ static uint32_t go_back(const struct search *search, struct lw_chain *chain, uin
 	return at;
 }
 
+static void want(struct search *search, struct lw_scan_entry *top)
+{
+	top->start |= LW_SCAN_WANTED;
+	lw_words_add(&search->words, lw_scan_start(top), lw_scan_start(top) + lw_scan_bytes(top));
+	search->nr_left++;
+}
+
 static void begin_chain(struct search *search, const struct choice *choice, uint32_t number)
 {
 	struct lw_chain *chain = &search->chains[search->nr];
@@ -212,8 +220,7 @@ static void begin_chain(struct search *search, const struct choice *choice, uint
 	if (!choice->is_lost) {
 		chain->root = LW_ROOT_UNKNOWN;
 		search->tops[search->nr] = go_back(search, chain, at);
-		search->examples->marks->index.entries[search->tops[search->nr]].start |= LW_SCAN_WANTED;
-		search->nr_left++;
+		want(search, &search->examples->marks->index.entries[search->tops[search->nr]]);
 	}
 	search->nr++;
 }
@@ -223,14 +230,15 @@ static void begin_chain(struct search *search, const struct choice *choice, uint
 static bool is_wanted(const struct search *search, uint64_t word, uint32_t *at)
 {
 	const struct lw_scan_index *index = &search->examples->marks->index;
+	const struct lw_scan_entry *entry;
 
-	if ((word & LW_SCAN_ADDRESS) - index->lo >= index->span)
-		return false;
 	*at = lw_scan_index_find(index, word & LW_SCAN_ADDRESS);
+	if (*at == LW_SCAN_NOTHING)
+		return false;
+	entry = &index->entries[*at];
 	/* one past its end is where the next begins, and in the allocator's data that is what is meant */
-	return *at != LW_SCAN_NOTHING && index->entries[*at].start & LW_SCAN_WANTED &&
-	       (word & LW_SCAN_ADDRESS) - lw_scan_start(&index->entries[*at]) <
-			       lw_scan_bytes(&index->entries[*at]) + !lw_scan_bytes(&index->entries[*at]);
+	return entry->start & LW_SCAN_WANTED && (word & LW_SCAN_ADDRESS) - lw_scan_start(entry) <
+							lw_scan_bytes(entry) + !lw_scan_bytes(entry);
 }
 
 static void note_root(struct search *search, uint32_t at, uintptr_t address, const struct lw_scan_thread *thread)
@@ -252,18 +260,21 @@ static void note_root(struct search *search, uint32_t at, uintptr_t address, con
 	search->examples->marks->index.entries[at].start &= ~LW_SCAN_WANTED;
 }
 
-static void look(void *context, uintptr_t from, uintptr_t to)
+static void look_at(void *context, uint64_t word, uintptr_t at)
 {
 	struct search *search = context;
 	uint32_t entry;
 
-	for (uintptr_t at = LW_ALIGN_UP(from, (uintptr_t)4); search->nr_left && at + 8 <= to; at += 4) {
-		uint64_t word;
+	if (search->nr_left && is_wanted(search, word, &entry))
+		note_root(search, entry, at, NULL);
+}
 
-		memcpy(&word, (const void *)at, sizeof(word));
-		if (LW_UNLIKELY(is_wanted(search, word, &entry)))
-			note_root(search, entry, at, NULL);
-	}
+static void look(void *context, uintptr_t from, uintptr_t to)
+{
+	const struct search *search = context;
+
+	if (search->nr_left)
+		lw_words_visit(&search->words, from, to, look_at, context);
 }
 
 static void look_in_registers(struct search *search)

@@ -15,6 +15,7 @@
 #define LW_LIVE_SCAN_INDEX_H
 
 #include "preload/base/base.h"
+#include "preload/live/scan_words.h"
 
 enum {
 	LW_SCAN_ADDRESS_BITS = 47,
@@ -48,6 +49,7 @@ struct lw_scan_index {
 	struct lw_scan_entry *entries;
 	uint64_t nr, max;
 	uint64_t lo, span;  /* no block has an address outside [lo, lo + span) */
+	struct lw_words words; /* nor outside of these */
 	uint32_t *regions;  /* by address / 16 MiB: 0 none, number of a table + 1, or a single block */
 	uint32_t *tables;
 	uint32_t stretch_bits;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scan_mark.c - the sweep and the flood; see scan_mark.h. The loop in sweep() is the price of a scan. */
+/* scan_mark.c - the sweep and the flood; see scan_mark.h. The loop in scan_words.h is the price of a scan. */
 #include "preload/live/scan_mark.h"
 
 #include <sys/mman.h>
@@ -9,7 +9,6 @@
 enum {
 	TAG_BITS = 9,		   /* a tag of the top byte leaves the bits from 47 to 55 zero */
 	WHOLE_BYTES = 64 << 10,	   /* larger blocks may have pages that were never touched */
-	STEP = 4,
 	GIVE_BACK = 1 << 19, /* entries of the queue: 2 MiB, a huge page */
 	AHEAD = 16,		   /* blocks of the queue */
 };
@@ -134,34 +133,16 @@ static void consider(struct lw_scan_marks *marks, uint64_t word)
 		take_all(marks);
 }
 
-static uint64_t word_at(uintptr_t at)
+static void consider_word(void *context, uint64_t word, uintptr_t at)
 {
-	uint64_t word;
-
-	__builtin_memcpy(&word, (const void *)at, sizeof(word));
-	return word;
+	(void)at;
+	consider(context, word);
 }
 
 static void sweep(struct lw_scan_marks *marks, uintptr_t from, uintptr_t to)
 {
-	const uint64_t lo = marks->index.lo, span = marks->index.span;
-	uintptr_t at = LW_ALIGN_UP(from, (uintptr_t)STEP);
-
-	if (to < at)
-		return;
-	marks->swept_bytes += to - at;
-	for (; at + 2 * sizeof(uint64_t) <= to; at += 2 * STEP) {
-		uint64_t even = word_at(at), odd = word_at(at + STEP);
-
-		if (LW_UNLIKELY((even & LW_SCAN_ADDRESS) - lo < span))
-			consider(marks, even);
-		if (LW_UNLIKELY((odd & LW_SCAN_ADDRESS) - lo < span))
-			consider(marks, odd);
-	}
-	for (; at + sizeof(uint64_t) <= to; at += STEP) {
-		if ((word_at(at) & LW_SCAN_ADDRESS) - lo < span)
-			consider(marks, word_at(at));
-	}
+	marks->swept_bytes += to > from ? to - from : 0;
+	lw_words_visit(&marks->index.words, from, to, consider_word, marks);
 }
 
 static void sweep_stretch(void *context, uintptr_t from, uintptr_t to)
