@@ -57,26 +57,41 @@ static bool is_chosen(const struct choice *choices, uint32_t nr, uint32_t site, 
 	return false;
 }
 
-/* Adds the heaviest ones, heaviest first. */
-static uint32_t choose(const struct lw_scan_examples *examples, struct choice *choices, uint32_t nr, uint32_t most, int by)
+static bool is_heavier(const struct lw_scan_examples *examples, uint32_t site, uint32_t other, int by)
 {
-	const uint32_t first = nr;
+	uint64_t one = weight(examples, site, by), two = weight(examples, other, by);
 
-	for (uint32_t site = 0; site < examples->nr_sites; site++) {
-		uint64_t here = weight(examples, site, by);
-		uint32_t at = nr;
+	return one > two || (one == two && site < other);
+}
 
-		if (!here || (nr == first + most && here <= weight(examples, choices[nr - 1].site, by)) ||
-				is_chosen(choices, first, site, by == 0))
-			continue;
-		if (nr == first + most)
-			at = nr - 1;
-		else
-			nr++;
-		for (; at > first && weight(examples, choices[at - 1].site, by) < here; at--)
-			choices[at] = choices[at - 1];
-		choices[at] = (struct choice){ .site = site, .is_lost = by == 0 };
-	}
+/* The `nr` of them since `first` are the heaviest so far, heaviest first; `most` are kept. */
+static uint32_t consider(const struct lw_scan_examples *examples, struct choice *choices, uint32_t first, uint32_t nr,
+		uint32_t most, uint32_t site, int by)
+{
+	uint32_t at = nr;
+
+	if (!weight(examples, site, by) ||
+			(nr == first + most && !is_heavier(examples, site, choices[nr - 1].site, by)) ||
+			is_chosen(choices, first, site, by == 0))
+		return nr;
+	if (nr == first + most)
+		at = nr - 1;
+	else
+		nr++;
+	for (; at > first && is_heavier(examples, site, choices[at - 1].site, by); at--)
+		choices[at] = choices[at - 1];
+	choices[at] = (struct choice){ .site = site, .is_lost = by == 0 };
+	return nr;
+}
+
+static uint32_t choose(const struct lw_scan_examples *examples, struct choice *choices, uint32_t first, uint32_t most, int by)
+{
+	uint32_t nr = first;
+
+	for (uint32_t i = 0; by == 0 && i < examples->marks->nr_lost_sites; i++)
+		nr = consider(examples, choices, first, nr, most, examples->marks->lost_sites[i], by);
+	for (uint32_t site = 0; by != 0 && site < examples->nr_sites; site++)
+		nr = consider(examples, choices, first, nr, most, site, by);
 	return nr;
 }
 

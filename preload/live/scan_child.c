@@ -34,7 +34,7 @@ struct gather {
 	struct lw_scan_marks marks;
 	struct lw_scan_roots roots;
 	uint8_t *site_kinds;
-	struct lw_scan_tally *tallies;
+	struct lw_scan_tally *tallies; /* NULL: nobody asks for holders */
 	uint64_t half_ms; /* half of the run */
 	uint32_t nr_sites;
 	uint64_t live_blocks, live_bytes;
@@ -112,20 +112,33 @@ static void tally(struct lw_scan_tally *tally, const struct lw_block *block, uin
 static void add_block(void *context, uintptr_t address, const struct lw_block *block)
 {
 	struct gather *gather = context;
-	uint64_t marks = block->is_inherited ? LW_SCAN_UNJUDGED : 0;
-	uint8_t *kind;
 
-	if (block->site < gather->nr_sites) {
-		kind = &gather->site_kinds[block->site];
-		if (*kind == SITE_UNKNOWN)
-			*kind = is_lasting(block->site) ? SITE_LASTING : SITE_PLAIN;
-		marks |= *kind == SITE_LASTING ? LW_SCAN_ROOT : 0;
-		if (!block->is_inherited)
-			tally(&gather->tallies[block->site], block, gather->half_ms);
-	}
+	if (gather->tallies && block->site < gather->nr_sites && !block->is_inherited)
+		tally(&gather->tallies[block->site], block, gather->half_ms);
 	gather->live_blocks += !block->is_inherited;
 	gather->live_bytes += block->is_inherited ? 0 : block->bytes;
-	lw_scan_index_add(&gather->marks.index, address, block->bytes, block->site, marks);
+	lw_scan_index_add(&gather->marks.index, address, block->bytes, block->site,
+			block->is_inherited ? LW_SCAN_UNJUDGED : 0);
+}
+
+/* Asked of the sites of unreachable blocks only: those of most sites are never looked at. */
+static void mark_lasting(struct gather *gather)
+{
+	struct lw_scan_marks *marks = &gather->marks;
+
+	for (uint32_t at = 0; at < marks->index.nr; at++) {
+		const struct lw_scan_entry *entry = &marks->index.entries[at];
+		uint32_t site = lw_scan_site(entry);
+		uint8_t *kind = &gather->site_kinds[site < gather->nr_sites ? site : 0];
+
+		if (entry->start & (LW_SCAN_REACHED | LW_SCAN_UNOWNED) || site >= gather->nr_sites)
+			continue;
+		if (*kind == SITE_UNKNOWN)
+			*kind = is_lasting(site) ? SITE_LASTING : SITE_PLAIN;
+		if (*kind == SITE_LASTING)
+			lw_scan_mark_entry(marks, at);
+	}
+	lw_scan_mark_rest(marks);
 }
 
 static void know_allocator(struct lw_scan_roots *roots)
@@ -149,12 +162,16 @@ static void write_results(struct gather *gather, const struct lw_scan_site *site
 	struct lw_scan *scan = &lw_box->scan;
 	struct lw_scan_marks *marks = &gather->marks;
 
+	bool is_first = !scan->seq;
+
 	lw_store(&scan->seq, scan->seq | 1);
 	lw_fence(__ATOMIC_RELEASE);
-	for (uint32_t id = 0; id < gather->nr_sites; id++) {
+	for (uint32_t id = 0; !is_first && id < gather->nr_sites; id++) {
 		if (memcmp(lw_box_scan(id), &sites[id], sizeof(sites[id])) != 0)
 			*lw_box_scan(id) = sites[id];
 	}
+	for (uint32_t i = 0; is_first && i < marks->nr_lost_sites; i++)
+		*lw_box_scan(marks->lost_sites[i]) = sites[marks->lost_sites[i]];
 	scan->flags = plan->flags | (gather->roots.nr_unknown_stacks ? LW_SCAN_APPROXIMATE : 0) |
 		      (plan->step == LW_SCAN_STEP_SECOND ? LW_SCAN_CONFIRMED : 0);
 	for (uint32_t i = 0; i < nr_chains; i++)
@@ -219,17 +236,21 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	struct lw_scan_examples examples;
 	struct lw_scan_site *sites;
 	uint64_t now_ms;
+	bool has_holders;
 
 	if (!lw_maps_read(&marks->maps))
 		fail(LW_SCAN_REFUSED, LW_SCAN_WHY_PROC);
 	(void)lw_syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
 	gather->nr_sites = lw_load_acquire(&lw_own.nr_sites);
-	gather->site_kinds = lw_scan_room(gather->nr_sites);
-	sites = lw_scan_room((uint64_t)gather->nr_sites * sizeof(*sites));
-	gather->tallies = lw_scan_room((uint64_t)gather->nr_sites * sizeof(*gather->tallies));
+	gather->site_kinds = lw_scan_room(gather->nr_sites + 1);
+	sites = lw_scan_room((uint64_t)(gather->nr_sites + 1) * sizeof(*sites));
+	marks->lost_sites = lw_scan_room((uint64_t)(gather->nr_sites + 1) * sizeof(*marks->lost_sites));
 	now_ms = (lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / 1000000;
 	gather->half_ms = now_ms / 2;
-	if (!gather->site_kinds || !sites || !gather->tallies)
+	has_holders = !(plan->flags & LW_SCAN_AT_EXIT) || now_ms > SOON_MS;
+	if (has_holders)
+		gather->tallies = lw_scan_room((uint64_t)(gather->nr_sites + 1) * sizeof(*gather->tallies));
+	if (!gather->site_kinds || !sites || !marks->lost_sites || (has_holders && !gather->tallies))
 		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);
 	if (plan->list)
 		gather->roots.list = (struct lw_scan_cut){ (uintptr_t)plan->list, (uintptr_t)plan->list + LW_SCAN_LIST_BYTES };
@@ -244,6 +265,7 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 			!lw_scan_index_finish(&marks->index) || !lw_scan_marks_init(marks))
 		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);
 	lw_scan_roots_mark(&gather->roots, marks);
+	mark_lasting(gather);
 	if (plan->step == LW_SCAN_STEP_FIRST) {
 		list_lost(marks, plan->list);
 		lw_store_release(&lw_box->scan.outcome, LW_SCAN_OUTCOME_GOOD);
@@ -258,7 +280,7 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);
 	lw_scan_judge(marks, sites, gather->nr_sites);
 	examples = (struct lw_scan_examples){ &gather->roots, marks, gather->tallies, sites, gather->nr_sites,
-		(uint32_t)now_ms, !(plan->flags & LW_SCAN_AT_EXIT) || now_ms > SOON_MS };
+		(uint32_t)now_ms, has_holders };
 	nr_chains = lw_scan_chains_find(&examples, chains);
 	write_results(gather, sites, plan);
 }

@@ -37,7 +37,6 @@ enum {
 #define LW_SCAN_UNJUDGED (UINT64_C(1) << 52) /* has no verdict: a parent process's */
 #define LW_SCAN_UNOWNED (UINT64_C(1) << 54)  /* memory between blocks; unjudged too */
 #define LW_SCAN_TABLES (UINT64_C(1) << 55)   /* unowned, and the allocator's for sure */
-#define LW_SCAN_ROOT (UINT64_C(1) << 53)     /* lasting memory: always reached */
 #define LW_SCAN_WANTED (UINT64_C(1) << 56)   /* whatever points to it is looked for */
 
 struct lw_scan_entry {

@@ -301,6 +301,8 @@ void lw_scan_judge(struct lw_scan_marks *marks, struct lw_scan_site *sites, uint
 		if (entry->start & (LW_SCAN_REACHED | LW_SCAN_UNJUDGED) || lw_scan_site(entry) >= nr_sites)
 			continue;
 		site = &sites[lw_scan_site(entry)];
+		if (!site->lost_blocks && !site->indirect_blocks)
+			marks->lost_sites[marks->nr_lost_sites++] = lw_scan_site(entry);
 		if (entry->start & LW_SCAN_LEADER) {
 			site->lost_bytes += lw_scan_bytes(entry);
 			site->lost_blocks++;

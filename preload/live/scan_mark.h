@@ -46,6 +46,8 @@ struct lw_scan_marks {
 	struct lw_scan_candidate candidates[LW_SCAN_CANDIDATES];
 	uint32_t leader;
 	struct lw_scan_site *dragged; /* of the leader's site */
+	uint32_t *lost_sites; /* room for the number of each site, filled by lw_scan_judge() */
+	uint32_t nr_lost_sites;
 	uint64_t swept_bytes;
 	bool is_allocator; /* the memory at hand is glibc's own data: it points to the heads of chunks */
 	const struct lw_map *here; /* the map the last block lay in */
@@ -69,7 +71,7 @@ void lw_scan_mark_rest(struct lw_scan_marks *marks);
  */
 bool lw_scan_spare_few(struct lw_scan_marks *marks, uint64_t nr_hidden, uint32_t nr_sites);
 
-/* After all roots: sums by site into sites[nr_sites], which is zero. */
+/* After all roots: sums by site into sites[nr_sites], which is zero; lost_sites has those with a sum. */
 void lw_scan_judge(struct lw_scan_marks *marks, struct lw_scan_site *sites, uint32_t nr_sites);
 
 #endif

@@ -233,14 +233,6 @@ static void mark_piece(void *context, uintptr_t start, uintptr_t end)
 	lw_maps_visit(&piece->marks->maps, start, end, piece->is_allocator ? mark_allocator : mark_stretch, piece->marks);
 }
 
-static void mark_loader_blocks(struct lw_scan_marks *marks)
-{
-	for (uint32_t at = 0; at < marks->index.nr; at++) {
-		if (marks->index.entries[at].start & LW_SCAN_ROOT)
-			lw_scan_mark_entry(marks, at);
-	}
-}
-
 /* Read-only memory counts where it is private: it may have been made read-only after it was filled. */
 static bool is_root(const struct lw_map *map, bool is_glibc)
 {
@@ -292,7 +284,6 @@ void lw_scan_roots_mark(struct lw_scan_roots *roots, struct lw_scan_marks *marks
 	for (size_t i = 0; i < roots->threads.nr_known; i++)
 		mark_thread(marks, &roots->threads.known[i]);
 	lw_maps_visit(&marks->maps, roots->vectors.start, roots->vectors.end, mark_stretch, marks);
-	mark_loader_blocks(marks);
 	for (size_t i = 0; i < marks->maps.nr; i++) {
 		const struct lw_map *map = &marks->maps.maps[i];
 		struct piece piece = { marks, roots->is_glibc && map->start >= roots->allocator_start &&

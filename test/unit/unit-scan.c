@@ -104,7 +104,8 @@ static uint64_t *cell(unsigned i)
 
 static struct lw_scan_marks marks_of_cells(void)
 {
-	struct lw_scan_marks marks = { 0 };
+	static uint32_t lost_sites[CELLS];
+	struct lw_scan_marks marks = { .lost_sites = lost_sites };
 
 	(void)lw_maps_read(&marks.maps);
 	for (unsigned i = 0; i < CELLS; i++)
@@ -150,7 +151,7 @@ static void test_flood(void)
 	struct lw_scan_marks marks;
 	struct lw_scan_site sites[CELLS] = { 0 };
 	uint64_t roots[3] = { 0 }, pointer;
-	unsigned nr_reached = 0;
+	unsigned nr_reached = 0, nr_listed = 0;
 
 	memset(memory, 0, CELLS * CELL_BYTES);
 	for (unsigned i = 0; i < 9; i++) /* 0 -> 1 -> ... -> 9 */
@@ -180,6 +181,9 @@ static void test_flood(void)
 	ok(sites[30].lost_blocks == 1 && sites[31].indirect_blocks == 1 && sites[30].dragged_blocks == 1, "one block leads a ring");
 	ok(sites[40].lost_blocks == 1 && !sites[40].dragged_blocks, "one that points to itself leads itself");
 	is_u64(sites[50].lost_bytes, CELL_BYTES - 16, "bytes are counted");
+	for (uint32_t i = 0; i < marks.nr_lost_sites; i++)
+		nr_listed += sites[marks.lost_sites[i]].lost_blocks + sites[marks.lost_sites[i]].indirect_blocks > 0;
+	ok(marks.nr_lost_sites == CELLS - nr_reached && nr_listed == marks.nr_lost_sites, "each site with a sum is listed once");
 }
 
 /* A late leader takes over what earlier ones led. */
