@@ -13,7 +13,8 @@ LW_COLD uint32_t lw_capture(struct lw_thread *thread, const struct lw_frame *fra
 		uint64_t memo_key)
 {
 	struct lw_stack *stack = &thread->scratch->stack;
-	uint32_t generation = lw_load_acquire(&lw_hot.generation), site;
+	uint32_t generation = lw_load_acquire(&lw_hot.generation);
+	struct lw_site_found site;
 
 	lw_stack_refresh(thread);
 	lw_unwind_walk(thread, frame, lw_hot.depth, stack);
@@ -21,7 +22,7 @@ LW_COLD uint32_t lw_capture(struct lw_thread *thread, const struct lw_frame *fra
 	lw_bump(&lw_box->nr_captures, 1); /* of several threads: about */
 	if (stack->is_slow)
 		lw_bump(&lw_box->nr_slow_captures, 1);
-	if (site && memo_key && !lw_load(&lw_hot.unloading))
-		lw_memo_keep(thread->memos, frame, stack, lw_sites_pcs(site), site, memo_key, generation);
-	return site;
+	if (site.id && memo_key && !lw_load(&lw_hot.unloading))
+		lw_memo_keep(thread->memos, frame, stack, site.pcs, site.id, memo_key, generation);
+	return site.id;
 }

@@ -2,9 +2,9 @@
 /*
  * sites.h - stack + key (kind, alignment, hint) -> site id. Interned once, never moved, looked up without a lock.
  *
- * The index is an open-addressed table of 64-bit words (upper half of the hash, site id), doubled
+ * The index is an open-addressed table of 64-bit words (upper half of the hash, place of the stack), doubled
  * when half full; an outgrown table is kept, because another thread may be reading it. Adding takes
- * lw_sites_lock; looking up takes nothing: an id is put in the index after its record is complete.
+ * lw_sites_lock; looking up takes nothing: a stack is put in the index after its record is complete.
  */
 #ifndef LW_RECORD_SITES_H
 #define LW_RECORD_SITES_H
@@ -48,8 +48,13 @@ LW_INLINE uint32_t lw_key_hint(uint32_t key)
 
 bool lw_sites_init(void);
 
-/* The id; 0 when there is no room (counted). Resolves stack->modules when the site is new. */
-uint32_t lw_sites_intern(struct lw_stack *stack, uint32_t key);
+struct lw_site_found {
+	uint32_t id;	     /* 0: there is no room (counted) */
+	const uint64_t *pcs; /* its frames, valid for ever */
+};
+
+/* Resolves stack->modules when the site is new. */
+struct lw_site_found lw_sites_intern(struct lw_stack *stack, uint32_t key);
 
 /* The site like `id` whose blocks the program wants ignored; *stack is room to work in. 0: no room. */
 uint32_t lw_sites_intern_ignored(uint32_t id, struct lw_stack *stack);

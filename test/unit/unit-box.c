@@ -312,7 +312,7 @@ static uint32_t intern(uint64_t number)
 
 	for (uint32_t i = 0; i < stack.nr; i++)
 		stack.pcs[i] = number * 64 + i + 1;
-	return lw_sites_intern(&stack, lw_site_key(LW_KIND_MALLOC, 0, 0));
+	return lw_sites_intern(&stack, lw_site_key(LW_KIND_MALLOC, 0, 0)).id;
 }
 
 /* Does the copy of site id, whatever its number, hold a whole stack? */

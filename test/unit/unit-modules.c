@@ -118,7 +118,7 @@ static uint32_t site_of(uintptr_t pc)
 {
 	struct lw_stack stack = { .nr = 1, .pcs = { pc } };
 
-	return lw_sites_intern(&stack, lw_site_key(LW_KIND_MALLOC, 0, 0));
+	return lw_sites_intern(&stack, lw_site_key(LW_KIND_MALLOC, 0, 0)).id;
 }
 
 static unsigned nr_rules(void)

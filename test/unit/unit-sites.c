@@ -62,7 +62,7 @@ static uint32_t intern(uint64_t number)
 	struct lw_stack stack;
 
 	make_stack(number, &stack);
-	return lw_sites_intern(&stack, lw_site_key(kind_of(number), 0, hint_of(number)));
+	return lw_sites_intern(&stack, lw_site_key(kind_of(number), 0, hint_of(number))).id;
 }
 
 static void *intern_many(void *argument)
@@ -123,7 +123,7 @@ static uint32_t intern_here(struct lw_stack *stack)
 	stack->is_truncated = false;
 	stack->pcs[0] = (uintptr_t)&make_stack + 1;
 	stack->pcs[1] = (uintptr_t)&printf + 1;
-	return lw_sites_intern(stack, lw_site_key(LW_KIND_MALLOC, 0, 0));
+	return lw_sites_intern(stack, lw_site_key(LW_KIND_MALLOC, 0, 0)).id;
 }
 
 static void test_unloaded(void)
