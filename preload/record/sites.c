@@ -130,7 +130,7 @@ static bool grow_locked(void) LW_HOLDS(lw_sites_lock)
 {
 	struct index *old = current, *bigger;
 
-	if (lw_own.nr_sites < 1u << (old->bits - 1))
+	if (lw_own.nr_sites < 3u << (old->bits - 2))
 		return true;
 	bigger = new_index(old->bits + 1);
 	if (!bigger) /* a full table would make look-ups endless: keep an eighth free */

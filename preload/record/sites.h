@@ -3,7 +3,7 @@
  * sites.h - stack + key (kind, alignment, hint) -> site id. Interned once, never moved, looked up without a lock.
  *
  * The index is an open-addressed table of 64-bit words (upper half of the hash, place of the stack), doubled
- * when half full; an outgrown table is kept, because another thread may be reading it. Adding takes
+ * when three quarters full: the smaller it is, the fewer misses of the cache; an outgrown table is kept, because another thread may be reading it. Adding takes
  * lw_sites_lock; looking up takes nothing: a stack is put in the index after its record is complete.
  */
 #ifndef LW_RECORD_SITES_H

@@ -23,10 +23,14 @@
 
 enum { LW_TRAIL_STEPS = LW_MAX_FRAMES + 64 };
 
+/* Never a pc, nor the complement of one: the rule of this frame has to be looked up. */
+#define LW_TRAIL_NO_PC UINT64_C(0x9e3779b97f4a7c15)
+
 struct lw_trail_step {
-	uint64_t pc;	/* 0: not to be followed by its rule */
-	uint32_t sp;	/* lower half, rising; all ones: the end */
-	uint32_t rule;
+	uint64_t pc;	/* its complement: the stack ends here, by rule */
+	uint32_t sp;	/* lower half, rising; all ones: the end of the trail */
+	uint16_t cfa;	/* words from sp to the next frame's */
+	uint16_t fp;	/* words from there down to the saved frame pointer; 0 none */
 };
 
 /* All zero is a valid beginning. */
@@ -51,6 +55,14 @@ LW_INLINE bool lw_trail_can_follow(uint32_t rule)
 	return lw_rule_type(rule) == LW_RULE_SP && lw_rule_cfa(rule);
 }
 
+LW_INLINE struct lw_trail_step lw_trail_step(uintptr_t pc, uintptr_t sp, uint32_t rule)
+{
+	bool is_last = lw_rule_type(rule) == LW_RULE_END && !(pc >> 47);
+	uint64_t known = lw_trail_can_follow(rule) ? pc : is_last ? ~pc : LW_TRAIL_NO_PC;
+
+	return (struct lw_trail_step){ known, (uint32_t)sp, (uint16_t)lw_rule_cfa(rule), (uint16_t)lw_rule_fp(rule) };
+}
+
 LW_INLINE struct lw_trail_walk lw_trail_begin(struct lw_trail *trail, uint32_t generation)
 {
 	struct lw_trail_step *end = trail->steps + LW_TRAIL_STEPS, *first;
@@ -58,7 +70,7 @@ LW_INLINE struct lw_trail_walk lw_trail_begin(struct lw_trail *trail, uint32_t g
 	if (LW_UNLIKELY(!trail->nr || trail->generation != generation)) {
 		trail->nr = 0;
 		trail->generation = generation;
-		*end = (struct lw_trail_step){ 0, UINT32_MAX, 0 };
+		*end = (struct lw_trail_step){ .pc = LW_TRAIL_NO_PC, .sp = UINT32_MAX };
 	}
 	first = end - trail->nr;
 	return (struct lw_trail_walk){ first, first, first, 0 };
@@ -77,7 +89,7 @@ void lw_trail_splice(struct lw_trail *trail, struct lw_trail_walk *walk);
 LW_INLINE void lw_trail_end(struct lw_trail *trail, struct lw_trail_walk *walk, uintptr_t sp, bool is_kept)
 {
 	if (walk->nr_fresh) {
-		lw_trail_seek(walk, sp);
+		lw_trail_seek(walk, sp + 1); /* the frame that was there is another now */
 		lw_trail_splice(trail, walk);
 	}
 	trail->nr = is_kept ? (uint32_t)(trail->steps + LW_TRAIL_STEPS - walk->first) : 0;

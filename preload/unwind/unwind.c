@@ -178,33 +178,47 @@ struct stride {
 	uint32_t nr;
 };
 
+/* Where the last of these steps that saved the frame pointer did so. */
+LW_INLINE struct fp saved_fp(const struct lw_trail_step *step, const struct lw_trail_step *first, uintptr_t sp,
+		struct fp before)
+{
+	while (step-- > first) {
+		if (step->fp)
+			return (struct fp){ 0, sp - 8 * (uintptr_t)step->fp };
+		sp -= 8 * (uintptr_t)step->cfa;
+	}
+	return before;
+}
+
 /*
  * As long as the frames are the last walk's: the rule is at hand, and needs the stack pointer alone.
- * Leaves at the first other frame, and before the last one that is wanted.
+ * Leaves at the first other frame, at the outermost, and before the last one that is wanted.
  */
 LW_INLINE struct stride follow_trail(struct stride at, struct lw_trail_walk *trail, uintptr_t base,
 		uintptr_t end, uint32_t max_frames, struct lw_stack *stack)
 {
-	struct lw_trail_step *old = trail->at;
-	uintptr_t sp = at.sp, pc = at.pc, saved_fp = 0;
+	const uint64_t *words = (const uint64_t *)base;
+	const size_t top = (end - base) / 8;
+	struct lw_trail_step *old = trail->at, *first = old;
+	size_t slot = (at.sp - base) / 8;
+	uintptr_t pc = at.pc;
 	uint32_t nr = at.nr;
 
-	while (old->pc == pc && pc && nr + 1 < max_frames) {
-		uint32_t rule = old->rule;
-		uintptr_t cfa = sp + (uintptr_t)lw_rule_cfa(rule) * 8;
+	while (old->pc == pc && nr + 1 < max_frames) {
+		size_t next = slot + old->cfa;
 
-		if (LW_UNLIKELY(cfa > end))
+		if (LW_UNLIKELY(next > top))
 			break;
-		old->sp = (uint32_t)sp;
+		old->sp = (uint32_t)base + 8 * (uint32_t)slot;
 		old++;
-		stack->pcs[nr] = pc;
-		saved_fp = lw_rule_fp(rule) ? cfa - 8 * (uintptr_t)lw_rule_fp(rule) : saved_fp;
-		stack->slots[++nr] = (uint16_t)((cfa - 8 - base) / 8);
-		sp = cfa;
-		pc = *(const uintptr_t *)(cfa - 8);
+		stack->pcs[nr++] = pc;
+		stack->slots[nr] = (uint16_t)(next - 1);
+		slot = next;
+		pc = words[next - 1];
 	}
 	trail->at = trail->from = old;
-	return (struct stride){ sp, pc, saved_fp ? (struct fp){ 0, saved_fp } : at.fp, nr };
+	at.sp = base + 8 * slot;
+	return (struct stride){ at.sp, pc, saved_fp(old, first, at.sp, at.fp), nr };
 }
 
 /* One frame by its rule, the stack pointer alone being needed as nearly always. False: not so. */
@@ -237,6 +251,12 @@ static LW_NOINLINE bool stride_slowly(struct stride *at, uint32_t rule, struct l
 	return true;
 }
 
+/* Is this the frame the last walk met here, with a rule that leads on by itself or ends the stack? */
+LW_INLINE bool is_known(const struct lw_trail_step *step, uintptr_t pc)
+{
+	return step->pc == pc || step->pc == ~pc;
+}
+
 /*
  * The walk proper. A return address of 0 ends it, as if it had not been read. False: a rule says
  * LW_RULE_SLOW.
@@ -252,10 +272,14 @@ static bool walk_quickly(struct lw_thread *thread, const struct lw_frame *frame,
 
 	for (;;) {
 		lw_trail_seek(&trail, at.sp);
-		if (LW_LIKELY(trail.at->pc == at.pc && !is_exact && !(at.sp & 7))) {
+		if (LW_LIKELY(is_known(trail.at, at.pc) && !is_exact && !(at.sp & 7) && at.sp >= base)) {
 			if (trail.nr_fresh || trail.at != trail.from)
 				lw_trail_splice(thread->trail, &trail);
 			at = follow_trail(at, &trail, base, end, max_frames, stack);
+			if (LW_LIKELY(trail.at->pc == ~at.pc)) {
+				stack->pcs[at.nr++] = at.pc;
+				break;
+			}
 		}
 		if (LW_UNLIKELY(!at.pc)) {
 			stack->is_repeatable = false; /* ended by what memory held, not by a rule */
@@ -267,9 +291,8 @@ static bool walk_quickly(struct lw_thread *thread, const struct lw_frame *frame,
 			return false;
 		}
 		stack->pcs[at.nr] = at.pc + is_exact;
-		thread->trail->fresh[trail.nr_fresh++] = (struct lw_trail_step){
-			!is_exact && lw_trail_can_follow(rule) ? at.pc : 0, (uint32_t)at.sp, rule
-		};
+		thread->trail->fresh[trail.nr_fresh++] =
+				lw_trail_step(at.pc, at.sp, LW_UNLIKELY(is_exact) ? LW_RULE_NONE : rule);
 		if (++at.nr == max_frames) {
 			/* the next rule tells whether anything was cut off, without reading memory */
 			stack->is_truncated = lw_rule_type(rule) != LW_RULE_END;
@@ -277,7 +300,7 @@ static bool walk_quickly(struct lw_thread *thread, const struct lw_frame *frame,
 		}
 		if (LW_LIKELY(!is_exact && stride(&at, rule, base, end, stack)))
 			continue;
-		if (!stride_slowly(&at, rule, thread, base, stack, &is_exact))
+		if (lw_rule_type(rule) == LW_RULE_END || !stride_slowly(&at, rule, thread, base, stack, &is_exact))
 			break;
 		end = thread->stack_hi; /* it may have been found to reach further */
 	}
