@@ -56,6 +56,8 @@ static uint64_t read_uleb(struct reader *r)
 {
 	uint64_t value = 0;
 
+	if (LW_LIKELY(r->at < r->end && !(*r->at & 0x80) && !r->is_bad)) /* nearly all are one byte */
+		return *r->at++;
 	for (unsigned shift = 0;; shift += 7) {
 		uint8_t byte = (uint8_t)read_fixed(r, 1);
 
@@ -436,7 +438,7 @@ static bool run_extended(struct machine *m, struct reader *r, uint8_t op)
 static bool run(struct machine *m, struct reader *r)
 {
 	while (r->at < r->end && !r->is_bad) {
-		uint8_t op = (uint8_t)read_fixed(r, 1);
+		uint8_t op = *r->at++;
 		uint8_t low = op & 0x3f;
 		uint64_t advance;
 
