@@ -16,11 +16,48 @@
 static struct lw_lock init_lock = LW_LOCK_INIT;
 static bool is_running LW_GUARDED_BY(init_lock);
 
+/*
+ * A library whose functions are there for old programs only, by the version of glibc's that they ask for, stands
+ * between us and glibc: libc_malloc_debug.so, with which MALLOC_CHECK_ works.
+ */
+static bool has_old_versions;
+
+static const struct link_map *module_of(const void *address)
+{
+	struct dl_find_object object;
+
+	return _dl_find_object((void *)(uintptr_t)address, &object) ? NULL : object.dlfo_link_map;
+}
+
+static bool is_glibcs(const void *function)
+{
+	return module_of(function) == module_of((const void *)(uintptr_t)gnu_get_libc_version);
+}
+
+/* The version of this name before glibc's own, if there is one; `found` is what is found without. */
+static void *find_version(const char *name, void *found)
+{
+	static const char *const versions[] = { "GLIBC_2.2.5", "GLIBC_2.16", "GLIBC_2.17", "GLIBC_2.26", NULL };
+
+	if (!found || !is_glibcs(found))
+		return found;
+	for (const char *const *version = versions; *version; version++) {
+		void *old = dlvsym(RTLD_NEXT, name, *version);
+
+		if (old && !is_glibcs(old))
+			return old;
+	}
+	(void)dlerror(); /* our failed look-ups are not the program's to read */
+	return found;
+}
+
 /* A function pointer and dlsym's void pointer are the same bits; memcpy says so without a cast. */
 static bool find(void *out, const char *name)
 {
 	void *found = dlsym(RTLD_NEXT, name);
 
+	if (LW_UNLIKELY(has_old_versions))
+		found = find_version(name, found);
 	if (!found)
 		return false;
 	memcpy(out, &found, sizeof(found));
@@ -161,13 +198,6 @@ struct lw_real lw_real = {
 
 /* ---- the rest of the look-up ---- */
 
-static const struct link_map *module_of(const void *address)
-{
-	struct dl_find_object object;
-
-	return _dl_find_object((void *)(uintptr_t)address, &object) ? NULL : object.dlfo_link_map;
-}
-
 static bool is_from(const void *function, const char *const *prefixes)
 {
 	const struct link_map *map = module_of(function);
@@ -182,15 +212,15 @@ static bool is_from(const void *function, const char *const *prefixes)
 	return false;
 }
 
-/* Is a C++ runtime among the loaded libraries? One linked into the program itself stands before us. */
-static bool is_cxx_loaded(void)
+/* Is there such a library among the loaded ones? A C++ runtime linked into the program itself stands before us. */
+static bool is_name_there(const char *part)
 {
 	const struct link_map *map = module_of(&lw_real);
 
 	while (map && map->l_prev)
 		map = map->l_prev;
 	for (; map; map = map->l_next) {
-		if (map->l_name && strstr(map->l_name, "c++"))
+		if (map->l_name && strstr(map->l_name, part))
 			return true;
 	}
 	return false;
@@ -280,15 +310,15 @@ static void find_operators(void)
 
 static void find_all(void)
 {
+	has_old_versions = is_name_there("libc_malloc_debug");
 	(void)find(&lw_real.malloc, "malloc");
 	(void)find(&lw_real.calloc, "calloc");
 	(void)find(&lw_real.realloc, "realloc");
 	(void)find(&lw_real.free, "free");
 	(void)find(&lw_real.exit_now, "_exit"); /* now: its first call may be in a signal handler */
-	if (is_cxx_loaded())
+	if (is_name_there("c++"))
 		find_operators();
-	lw_real.is_glibc = module_of((const void *)(uintptr_t)lw_real.malloc) ==
-			   module_of((const void *)(uintptr_t)gnu_get_libc_version);
+	lw_real.is_glibc = is_glibcs((const void *)(uintptr_t)lw_real.malloc);
 	lw_real.is_overridden = !is_first_ours("malloc") || !is_first_ours("free");
 }
 

@@ -38,4 +38,16 @@ next() { # NAME FILE-PATTERN
 next jemalloc libjemalloc.so
 next tcmalloc libtcmalloc_minimal.so
 next mimalloc libmimalloc.so
+next libc_malloc_debug libc_malloc_debug.so
+
+# one whose functions old programs find by their version alone: with it the C library checks its heap
+check() {
+	local path
+	path=$(ldconfig -p | sed -n 's/.*libc_malloc_debug.so.0 (libc6,x86-64).*=> //p' | head -1)
+	[ -n "$path" ] || { skip 'the checks of the C library' 'libc_malloc_debug is not installed'; return; }
+	NEXT=$path watch env MALLOC_CHECK_=3 "$victims/victim-overrun"
+	exits 134
+	ok 'a block written past its end is still found out' matches err 'free\(\): invalid pointer'
+}
+check
 done_testing
