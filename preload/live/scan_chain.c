@@ -327,6 +327,7 @@ uint32_t lw_scan_chains_find(const struct lw_scan_examples *examples, struct lw_
 		for (uint32_t k = 0; k < choices[i].nr_found && search.nr < LW_MAX_CHAINS; k++)
 			begin_chain(&search, &choices[i], k);
 	}
+	lw_words_look(&search.words);
 	if (search.nr_left)
 		lw_scan_roots_visit(examples->roots, &examples->marks->maps, look, &search);
 	look_in_registers(&search);

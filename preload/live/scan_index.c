@@ -201,6 +201,7 @@ bool lw_scan_index_finish(struct lw_scan_index *index)
 		enter(index, i, &nr);
 	for (uint64_t i = 0; i < index->nr; i++)
 		lw_words_add(&index->words, lw_scan_start(&index->entries[i]), last_of(&index->entries[i]));
+	lw_words_look(&index->words);
 	if (index->nr) {
 		index->lo = lw_scan_start(&index->entries[0]);
 		index->span = last_of(&index->entries[index->nr - 1]) + 1 - index->lo;

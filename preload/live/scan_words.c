@@ -2,6 +2,11 @@
 /* scan_words.c - the spans that are looked for; see scan_words.h. */
 #include "preload/live/scan_words.h"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
+
 static const uint64_t address_mask = (UINT64_C(1) << (LW_WORDS_UNIT_BITS + 32)) - 1;
 
 /* Spans i and i + 1 become one, with what lies between them. */
@@ -55,3 +60,76 @@ void lw_words_add(struct lw_words *words, uint64_t first, uint64_t last)
 	words->nr++;
 	settle(words);
 }
+
+#ifdef __x86_64__
+
+enum { STRIDE = LW_WORDS_SKIP_BYTES, XCR0_YMM = 6 };
+
+/* The kernel keeps the upper halves of the registers, and the processor knows AVX2. */
+void lw_words_look(struct lw_words *words)
+{
+	uint32_t a, b, c, d, low, high;
+
+	words->can_skip = false;
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+		return;
+	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	if ((low & XCR0_YMM) != XCR0_YMM || !__get_cpuid_count(7, 0, &a, &b, &c, &d))
+		return;
+	words->can_skip = b & bit_AVX2;
+}
+
+__attribute__((target("avx2"))) static inline __m256i near_8(const __m256i *shift, const __m256i *end,
+		uintptr_t at)
+{
+	__m256i low = _mm256_loadu_si256((const __m256i_u *)(const void *)at);
+	__m256i high = _mm256_loadu_si256((const __m256i_u *)(const void *)(at + LW_WORDS_STEP));
+	__m256i unit = _mm256_or_si256(_mm256_slli_epi32(high, 32 - LW_WORDS_UNIT_BITS),
+			_mm256_srli_epi32(low, LW_WORDS_UNIT_BITS));
+	__m256i near = _mm256_cmpgt_epi32(end[0], _mm256_add_epi32(unit, shift[0]));
+
+	for (unsigned i = 1; i < LW_WORDS_SPANS; i++)
+		near = _mm256_or_si256(near, _mm256_cmpgt_epi32(end[i], _mm256_add_epi32(unit, shift[i])));
+	return near;
+}
+
+__attribute__((target("avx2"))) uintptr_t lw_words_skip(const struct lw_words *words, uintptr_t at, uintptr_t to)
+{
+	const struct lw_words_test test = lw_words_test(words);
+	__m256i shift[LW_WORDS_SPANS], end[LW_WORDS_SPANS];
+
+	for (unsigned i = 0; i < LW_WORDS_SPANS; i++) {
+		shift[i] = _mm256_broadcastsi128_si256((__m128i)test.shift[i]);
+		end[i] = _mm256_broadcastsi128_si256((__m128i)test.end[i]);
+	}
+	for (; at + 2 * STRIDE + LW_WORDS_STEP <= to; at += 2 * STRIDE) {
+		__m256i first = near_8(shift, end, at), both = _mm256_or_si256(first, near_8(shift, end, at + STRIDE));
+
+		if (LW_LIKELY(_mm256_testz_si256(both, both)))
+			continue;
+		return _mm256_testz_si256(first, first) ? at + STRIDE : at;
+	}
+	for (; at + STRIDE + LW_WORDS_STEP <= to; at += STRIDE) {
+		__m256i near = near_8(shift, end, at);
+
+		if (!_mm256_testz_si256(near, near))
+			return at;
+	}
+	return at;
+}
+
+#else
+
+void lw_words_look(struct lw_words *words)
+{
+	words->can_skip = false;
+}
+
+uintptr_t lw_words_skip(const struct lw_words *words, uintptr_t at, uintptr_t to)
+{
+	(void)words;
+	(void)to;
+	return at;
+}
+
+#endif

@@ -5,7 +5,8 @@
  * Blocks lie in few parts of the address space, with nothing for terabytes between them: up to four spans
  * hold them all. Of a word only the 32 bits from 15 to 46 are compared, so that four fit into a vector
  * register; a tag above them does not matter. Whoever is called looks the word up: it is near a block,
- * not more.
+ * not more. Long stretches without such a word, most memory that is no block, are passed over eight at a
+ * time where the processor can.
  */
 #ifndef LW_LIVE_SCAN_WORDS_H
 #define LW_LIVE_SCAN_WORDS_H
@@ -23,6 +24,8 @@ enum {
 	LW_WORDS_UNIT_BITS = 15,
 	LW_WORDS_STEP = 4, /* packed structures hold pointers at every multiple of it */
 	LW_WORDS_LANES = 4,
+	LW_WORDS_SKIP_BYTES = 32,
+	LW_WORDS_LONG_BYTES = 256, /* shorter stretches are not worth the start of a skip */
 };
 
 typedef uint32_t lw_lanes __attribute__((vector_size(16)));
@@ -31,11 +34,21 @@ typedef int32_t lw_signed_lanes __attribute__((vector_size(16)));
 /* In units of 32 KiB, rising, none touching the next. */
 struct lw_words {
 	uint32_t nr;
+	bool can_skip; /* lw_words_skip() may be called: see lw_words_look() */
 	uint32_t first[LW_WORDS_SPANS + 1], last[LW_WORDS_SPANS + 1];
 };
 
 /* The addresses from first to last are looked for too. In any order; cheapest if they rise. */
 void lw_words_add(struct lw_words *words, uint64_t first, uint64_t last);
+
+/* After the last span: finds out what this processor can. */
+void lw_words_look(struct lw_words *words);
+
+/*
+ * The first address in steps of LW_WORDS_SKIP_BYTES from `at` where one of the words that begin in that many bytes
+ * lies in a span; or the first of which those words are not all inside of [at, to).
+ */
+uintptr_t lw_words_skip(const struct lw_words *words, uintptr_t at, uintptr_t to);
 
 /* A span is asked for by one subtraction and one comparison; the lanes are signed, so both sides are moved by half. */
 struct lw_words_test {
@@ -131,17 +144,30 @@ LW_INLINE void lw_words_loop(const struct lw_words *words, unsigned nr, uintptr_
 	}
 }
 
-/* Every word at a multiple of four bytes in [from, to) that lies in a span. */
-LW_INLINE void lw_words_visit(const struct lw_words *words, uintptr_t from, uintptr_t to, lw_words_fn *take, void *context)
+LW_INLINE void lw_words_pass(const struct lw_words *words, uintptr_t at, uintptr_t to, lw_words_fn *take, void *context)
 {
-	uintptr_t at = LW_ALIGN_UP(from, (uintptr_t)LW_WORDS_STEP);
-
-	if (to < at || !words->nr)
-		return;
 	if (words->nr <= 2)
 		lw_words_loop(words, 2, at, to, take, context);
 	else
 		lw_words_loop(words, LW_WORDS_SPANS, at, to, take, context);
+}
+
+/* Every word at a multiple of four bytes in [from, to) that lies in a span. */
+LW_INLINE void lw_words_visit(const struct lw_words *words, uintptr_t from, uintptr_t to, lw_words_fn *take, void *context)
+{
+	const uintptr_t reach = LW_WORDS_SKIP_BYTES + LW_WORDS_STEP; /* of the words that begin in one step */
+	uintptr_t at = LW_ALIGN_UP(from, (uintptr_t)LW_WORDS_STEP);
+
+	if (to < at || !words->nr)
+		return;
+	while (words->can_skip && to - at >= LW_WORDS_LONG_BYTES) {
+		at = lw_words_skip(words, at, to);
+		if (to - at < reach)
+			break;
+		lw_words_pass(words, at, at + reach, take, context);
+		at += LW_WORDS_SKIP_BYTES;
+	}
+	lw_words_pass(words, at, to, take, context);
 }
 
 #endif

@@ -89,7 +89,7 @@ static const char *compare(char *page)
 {
 	struct range ranges[MAX_RANGES];
 	unsigned nr = 1 + (unsigned)roll(MAX_RANGES), nr_slow = 0;
-	uint64_t bytes = roll(200);
+	uint64_t bytes = roll(2) ? roll(200) : roll(2000);
 	uintptr_t from = (uintptr_t)page + (roll(2) ? 0 : PAGE - bytes), to = from + bytes;
 	struct lw_words words = { 0 };
 	struct found found;
@@ -99,13 +99,16 @@ static const char *compare(char *page)
 		ranges[i] = random_range();
 		lw_words_add(&words, ranges[i].first, ranges[i].last);
 	}
+	lw_words_look(&words);
+	words.can_skip = words.can_skip && roll(4);
 	if (!is_orderly(&words))
 		return "spans out of order";
 	for (unsigned i = 0; i < nr; i++) {
 		if (!is_in(&words, ranges[i].first) || !is_in(&words, ranges[i].last))
 			return "a block outside of the spans";
 	}
-	for (int i = 0; i < 20; i++) {
+	memset(page, 0, PAGE);
+	for (uint64_t i = roll(30); i > 0; i--) {
 		uint64_t word = random_word(ranges, nr), at = roll(PAGE - 8);
 
 		memcpy((char *)page + at, &word, 8);
