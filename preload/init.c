@@ -38,6 +38,7 @@
 #include "preload/record/sites.h"
 #include "preload/record/threads.h"
 #include "preload/record/track.h"
+#include "preload/record/wrong.h"
 #include "preload/share/box.h"
 #include "preload/share/process.h"
 #include "preload/unwind/modules.h"
@@ -200,11 +201,16 @@ static bool go_up(void)
 	keep_suppressions();
 	if (options.verbose && lw_real.is_overridden)
 		lw_log("the program has its own malloc: only operator new is seen");
+	if (options.sample) { /* what points to a block may be passed over, and a block that is not known be right */
+		options.scan = LW_SCAN_OPTION_NEVER;
+		lw_wrong_not_all_known();
+	}
 	lw_report_init(&options);
 	lw_scan_init(&options);
 	lw_tell_init(&options);
 	lw_threads_init();
 	lw_hot.depth = options.depth;
+	lw_hot.sample_bytes = options.sample;
 	lw_hot.chunks = (uint8_t *)lw_box + lw_box->chunks.off;
 	lw_hot.start_ns = lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE);
 	lw_box->granule_bytes = 1u << lw_hot.granule_shift;

@@ -22,6 +22,7 @@ enum lw_gate {
 	LW_GATE_LATE,	/* the thread has given back what it had: it borrows for each event */
 	LW_GATE_OFF,	/* this thread is not tracked */
 	LW_GATE_PAUSED,	/* open, but the program has paused us here */
+	LW_GATE_SAMPLED, /* open, but only some allocations are recorded (sample.h) */
 };
 
 struct lw_memos;
@@ -50,6 +51,8 @@ struct lw_thread {
 	uint32_t reserved;
 	struct lw_hints *hints;	/* what is known of macros' sites; same mapping as memos */
 	uintptr_t entered_sp;	/* stack pointer of the event under way: one left by a longjmp is known by it */
+	uint64_t until_sample;	/* bytes to be allocated before one is recorded; only while sampling */
+	uint64_t dice;		/* 0: until_sample was never drawn */
 	uintptr_t passing;	/* block that a foreign operator delete is given, and may give on to our hooks */
 };
 
@@ -57,7 +60,7 @@ extern LW_TLS struct lw_thread lw_self;
 
 LW_INLINE bool lw_gate_is_open(uint32_t gate)
 {
-	return gate == LW_GATE_OPEN || gate == LW_GATE_LOOK || gate == LW_GATE_PAUSED;
+	return gate == LW_GATE_OPEN || gate == LW_GATE_LOOK || gate == LW_GATE_PAUSED || gate == LW_GATE_SAMPLED;
 }
 
 #endif

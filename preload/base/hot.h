@@ -25,6 +25,7 @@ struct lw_hot_values {
 	uint32_t depth;		/* frames kept */
 	uint32_t birth_floor;	/* least birth of new blocks: raised by a checkpoint, so that it is above all before */
 	uint32_t reserved;
+	uint64_t sample_bytes;	/* option `sample`: mean bytes from one recorded allocation to the next; 0: all are */
 	uint64_t next_sample_ms; /* when the history wants its next look, ms after the start; 0: it is at it */
 	uint64_t next_look_ms;	/* since the start; written by whoever looks, now and then */
 };

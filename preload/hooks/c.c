@@ -142,7 +142,7 @@ LW_INLINE void *resize(void *ptr, size_t bytes, const struct lw_frame *frame)
 		return NULL;
 	}
 	if (is_tracked)
-		lw_track_forget(&block);
+		lw_track_forget(ptr, &block);
 	return record(moved, bytes, LW_KIND_REALLOC, frame);
 }
 

@@ -3,6 +3,7 @@
 #include "preload/record/asked.h"
 
 #include "preload/record/count.h"
+#include "preload/record/sample.h"
 #include "preload/record/sites.h"
 #include "preload/record/track.h"
 #include "preload/record/wrong.h"
@@ -12,6 +13,7 @@
 static void move_to_ignored(struct lw_thread *thread, uintptr_t address, struct lw_block block)
 {
 	uint32_t site = lw_sites_intern_ignored(block.site, &thread->scratch->stack), from = block.site;
+	struct lw_weight weight = lw_weight_of(address, block.bytes);
 	struct lw_block stale;
 	bool is_stale;
 
@@ -20,8 +22,8 @@ static void move_to_ignored(struct lw_thread *thread, uintptr_t address, struct 
 	(void)lw_blocks_remove(address, &block);
 	block.site = site;
 	(void)lw_blocks_insert(address, &block, &is_stale, &stale); /* its leaf is there */
-	lw_count_alloc_undo(thread, from, block.bytes);
-	lw_count_alloc(thread, site, block.bytes);
+	lw_count_alloc_undo(thread, from, weight.bytes, weight.blocks);
+	lw_count_alloc(thread, site, weight.bytes, weight.blocks);
 }
 
 void lw_asked_ignore(const void *ptr)
@@ -60,13 +62,14 @@ struct since {
 static void count_since(void *context, uintptr_t address, const struct lw_block *block)
 {
 	struct since *since = context;
+	struct lw_weight weight;
 
-	(void)address;
 	if (block->is_inherited || block->birth < since->birth ||
 			lw_load(&lw_box_site(block->site)->flags) & LW_SITE_IGNORED)
 		return;
-	since->bytes += block->bytes;
-	since->blocks++;
+	weight = lw_weight_of(address, block->bytes);
+	since->bytes += weight.bytes;
+	since->blocks += weight.blocks;
 }
 
 uint64_t lw_asked_unfreed_since(uint32_t checkpoint, uint64_t *blocks)

@@ -47,9 +47,9 @@ LW_INLINE void lw_count_alloc_more(struct lw_thread *thread, uint32_t site, uint
 	}
 }
 
-LW_INLINE void lw_count_alloc(struct lw_thread *thread, uint32_t site, uint64_t bytes)
+LW_INLINE void lw_count_alloc(struct lw_thread *thread, uint32_t site, uint64_t bytes, uint64_t blocks)
 {
-	lw_count_alloc_more(thread, site, bytes, 1);
+	lw_count_alloc_more(thread, site, bytes, blocks);
 	thread->live_bytes += (int64_t)bytes;
 	if (thread->live_bytes > thread->live_max)
 		thread->live_max = thread->live_bytes;
@@ -57,13 +57,13 @@ LW_INLINE void lw_count_alloc(struct lw_thread *thread, uint32_t site, uint64_t 
 		lw_count_flush(thread);
 }
 
-LW_INLINE void lw_count_free(struct lw_thread *thread, uint32_t site, uint64_t bytes)
+LW_INLINE void lw_count_free(struct lw_thread *thread, uint32_t site, uint64_t bytes, uint64_t blocks)
 {
 	struct lw_count *count = lw_count_at(thread, site);
 
 	if (LW_LIKELY(count)) {
 		lw_count_add(thread, &count->freed_bytes, bytes);
-		lw_count_add(thread, &count->freed_blocks, 1);
+		lw_count_add(thread, &count->freed_blocks, blocks);
 	}
 	thread->live_bytes -= (int64_t)bytes;
 	if (LW_UNLIKELY(thread->live_bytes < -LW_BALANCE_BYTES))
@@ -71,9 +71,9 @@ LW_INLINE void lw_count_free(struct lw_thread *thread, uint32_t site, uint64_t b
 }
 
 /* Takes an allocation back, as if it had not been: an outer hook counts it instead. */
-LW_INLINE void lw_count_alloc_undo(struct lw_thread *thread, uint32_t site, uint64_t bytes)
+LW_INLINE void lw_count_alloc_undo(struct lw_thread *thread, uint32_t site, uint64_t bytes, uint64_t blocks)
 {
-	lw_count_alloc_more(thread, site, -(uint64_t)bytes, -UINT64_C(1));
+	lw_count_alloc_more(thread, site, -bytes, -blocks);
 	thread->live_bytes -= (int64_t)bytes;
 }
 

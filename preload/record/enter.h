@@ -47,6 +47,8 @@ LW_INLINE void lw_leave_quickly(struct lw_thread *thread, enum lw_gate gate)
 
 LW_INLINE enum lw_gate lw_open_or_look(const struct lw_thread *thread)
 {
+	if (LW_UNLIKELY(lw_hot.sample_bytes))
+		return LW_GATE_SAMPLED;
 	return LW_UNLIKELY(lw_hint_is_pending(thread)) ? LW_GATE_LOOK : LW_GATE_OPEN;
 }
 

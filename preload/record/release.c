@@ -8,24 +8,27 @@
 #include "preload/record/count.h"
 #include "preload/record/enter.h"
 #include "preload/record/families.h"
+#include "preload/record/sample.h"
 #include "preload/record/track.h"
 #include "preload/record/wrong.h"
 #include "preload/share/box.h"
 
 /* A block whose record was taken out is freed, unless it was a parent's. */
-LW_INLINE void count_removed(struct lw_thread *thread, const struct lw_block *block)
+LW_INLINE void count_removed(struct lw_thread *thread, const void *ptr, const struct lw_block *block)
 {
+	struct lw_weight weight = lw_weight_of((uintptr_t)ptr, block->bytes);
+
 	if (LW_UNLIKELY(block->is_inherited))
 		lw_add(&lw_box->inherited_blocks, 1);
 	else
-		lw_count_free(thread, block->site, block->bytes);
+		lw_count_free(thread, block->site, weight.bytes, weight.blocks);
 }
 
 LW_INLINE bool remove_block(struct lw_thread *thread, const void *ptr, struct lw_block *block)
 {
 	if (LW_UNLIKELY(!lw_blocks_remove((uintptr_t)ptr, block)))
 		return false;
-	count_removed(thread, block);
+	count_removed(thread, ptr, block);
 	return true;
 }
 
@@ -47,7 +50,10 @@ static LW_NOINLINE void release_slowly(const void *ptr, const struct lw_release 
 		const struct lw_frame *frame)
 {
 	struct lw_thread *thread = &lw_self;
+	struct lw_block block;
 
+	if (lw_hot.sample_bytes && !lw_blocks_find((uintptr_t)ptr, &block))
+		return; /* it was passed over */
 	if (!lw_track_enter())
 		return; /* a record may stay: it is replaced, and counted, when the address comes again */
 	note_release(thread, ptr, release, frame, lw_hint_find(thread, release->kind, frame));
@@ -121,7 +127,7 @@ static LW_COLD void rest_of_odd(uint32_t site, uint64_t block_bytes, enum lw_fam
 		.site = site, .bytes = block_bytes, .family = family, .is_inherited = is_inherited
 	};
 
-	count_removed(&lw_self, &block);
+	count_removed(&lw_self, NULL, &block); /* all are recorded here, so where it lay does not matter */
 	if (!is_right(&block, kind, has_bytes, bytes))
 		wrong(&block, kind, has_bytes, bytes, frame, lw_hint_find(&lw_self, kind, frame));
 	else
@@ -154,7 +160,7 @@ LW_INLINE void release_as(const void *ptr, enum lw_kind kind, bool has_bytes, si
 	/* for a release that is right it matters only that its own site is used up */
 	if (is_announced && LW_UNLIKELY(!lw_hint_use_known(thread, frame)))
 		after = search_release(thread, kind, frame);
-	lw_count_free(thread, block.site, block.bytes);
+	lw_count_free(thread, block.site, block.bytes, 1);
 	lw_leave_quickly(thread, after);
 }
 

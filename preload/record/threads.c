@@ -248,9 +248,11 @@ static void use_room(struct lw_thread *thread, struct room *room)
 	thread->memos = &room->memos;
 	thread->trail = &room->trail;
 	thread->hints = &room->hints;
-	thread->sites = room->hints.pending;
-	thread->next_site = thread->sites;
-	thread->last_site = thread->sites + LW_MAX_PENDING;
+	thread->sites = thread->next_site = thread->last_site = NULL;
+	if (!lw_hot.sample_bytes) { /* else a site would wait for an allocation that is passed over */
+		thread->sites = thread->next_site = room->hints.pending;
+		thread->last_site = thread->sites + LW_MAX_PENDING;
+	}
 	thread->stack_lo = thread->stack_hi = 0;
 	thread->own_lo = thread->own_hi = 0;
 	thread->is_own_stack = 0;

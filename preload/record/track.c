@@ -17,6 +17,7 @@
 #include "preload/record/families.h"
 #include "preload/record/hint.h"
 #include "preload/record/history.h"
+#include "preload/record/sample.h"
 #include "preload/record/sites.h"
 #include "preload/record/threads.h"
 #include "preload/record/wrong.h"
@@ -210,16 +211,19 @@ LW_INLINE uint32_t birth_now(void)
  * A record was found where a new block is. Its release was not seen (a handler inside our code); or another
  * allocator serves one of our hooks by calling another of them (posix_memalign, memalign): it counts once.
  */
-static LW_COLD void replace(struct lw_thread *thread, const struct lw_block *stale, const struct lw_block *block)
+static LW_COLD void replace(struct lw_thread *thread, uintptr_t address, const struct lw_block *stale,
+		const struct lw_block *block)
 {
+	struct lw_weight weight = lw_weight_of(address, stale->bytes);
+
 	if (!lw_real.is_glibc && stale->bytes == block->bytes && block->birth - stale->birth <= 1 &&
 			!stale->is_inherited) {
-		lw_count_alloc_undo(thread, stale->site, stale->bytes);
+		lw_count_alloc_undo(thread, stale->site, weight.bytes, weight.blocks);
 		return;
 	}
 	lw_box_drop(LW_DROP_STALE);
 	if (!stale->is_inherited)
-		lw_count_free(thread, stale->site, stale->bytes);
+		lw_count_free(thread, stale->site, weight.bytes, weight.blocks);
 }
 
 /* False: not recorded. It must not be counted then, since its release will not be. */
@@ -233,22 +237,22 @@ LW_INLINE bool insert(struct lw_thread *thread, const void *ptr, const struct lw
 		return false;
 	}
 	if (LW_UNLIKELY(is_stale))
-		replace(thread, &stale, block);
+		replace(thread, (uintptr_t)ptr, &stale, block);
 	return true;
 }
 
-/* The rest of an allocation, when its site is known. */
+/* The rest of an allocation, when its site is known, and what it counts for. */
 LW_INLINE void note_block(struct lw_thread *thread, const void *ptr, size_t bytes, uint32_t site,
-		enum lw_family family)
+		enum lw_family family, struct lw_weight weight)
 {
 	struct lw_block block = { .site = site, .birth = birth_now(), .bytes = bytes, .family = family };
 
 	if (LW_LIKELY(insert(thread, ptr, &block)))
-		lw_count_alloc(thread, site, bytes);
+		lw_count_alloc(thread, site, weight.bytes, weight.blocks);
 }
 
 LW_INLINE void note_alloc(struct lw_thread *thread, const void *ptr, size_t bytes, uint32_t key,
-		enum lw_family family, const struct lw_frame *frame)
+		enum lw_family family, const struct lw_frame *frame, struct lw_weight weight)
 {
 	uint32_t site;
 
@@ -257,7 +261,7 @@ LW_INLINE void note_alloc(struct lw_thread *thread, const void *ptr, size_t byte
 	site = lw_memo_find(thread, frame, key);
 	if (LW_UNLIKELY(!site))
 		site = lw_capture(thread, frame, key, key);
-	note_block(thread, ptr, bytes, site, family);
+	note_block(thread, ptr, bytes, site, family, weight);
 }
 
 /* The same where the gate is closed, the thread new or late, or paused by the program. */
@@ -265,8 +269,11 @@ static LW_NOINLINE void alloc_slowly(const void *ptr, size_t bytes, uint32_t key
 		const struct lw_frame *frame)
 {
 	struct lw_thread *thread = &lw_self;
+	bool is_chosen = lw_hot.sample_bytes;
 	uint32_t hint;
 
+	if (is_chosen && lw_sample_passes(thread, bytes))
+		return;
 	if (!enter(thread)) {
 		lw_blocks_forget((uintptr_t)ptr);
 		if (lw_load(&mode) != MODE_OFF)
@@ -275,9 +282,10 @@ static LW_NOINLINE void alloc_slowly(const void *ptr, size_t bytes, uint32_t key
 	}
 	if (thread->nr_paused) {
 		lw_blocks_forget((uintptr_t)ptr);
-	} else {
+	} else if (is_chosen || !lw_hot.sample_bytes || !lw_sample_passes(thread, bytes)) { /* only now it may be known */
 		hint = lw_hint_find(thread, lw_key_kind(key), frame);
-		note_alloc(thread, ptr, bytes, key | lw_site_key(LW_KIND_UNKNOWN, 0, hint), family, frame);
+		note_alloc(thread, ptr, bytes, key | lw_site_key(LW_KIND_UNKNOWN, 0, hint), family, frame,
+				lw_weight_of((uintptr_t)ptr, bytes));
 	}
 	leave(thread);
 }
@@ -318,14 +326,15 @@ static LW_HOT void alloc_announced(const void *ptr, size_t bytes, enum lw_kind k
 		thread->next_site = newest;
 	else
 		after = search_site(thread, frame, key, &site);
-	note_block(thread, ptr, bytes, site, lw_family_of(kind));
+	note_block(thread, ptr, bytes, site, lw_family_of(kind), (struct lw_weight){ bytes, 1 });
 	lw_leave_quickly(thread, after);
 }
 
 static LW_HOT void alloc_unannounced(const void *ptr, size_t bytes, enum lw_kind kind,
 		const struct lw_frame *frame)
 {
-	note_alloc(&lw_self, ptr, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
+	note_alloc(&lw_self, ptr, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame,
+			(struct lw_weight){ bytes, 1 });
 	lw_leave_quickly(&lw_self, LW_GATE_OPEN);
 }
 
@@ -364,7 +373,7 @@ bool lw_track_detach(const void *ptr, const struct lw_frame *frame, struct lw_bl
 	struct lw_thread *thread = &lw_self;
 	bool is_tracked;
 
-	if (!enter(thread))
+	if ((lw_hot.sample_bytes && !lw_blocks_find((uintptr_t)ptr, block)) || !enter(thread))
 		return false;
 	is_tracked = lw_blocks_remove((uintptr_t)ptr, block);
 	if (LW_UNLIKELY(!is_tracked))
@@ -386,8 +395,9 @@ void lw_track_reattach(const void *ptr, const struct lw_block *block)
 	leave(thread);
 }
 
-void lw_track_forget(const struct lw_block *block)
+void lw_track_forget(const void *ptr, const struct lw_block *block)
 {
+	struct lw_weight weight = lw_weight_of((uintptr_t)ptr, block->bytes);
 	struct lw_thread *thread = &lw_self;
 
 	if (!enter(thread))
@@ -395,19 +405,22 @@ void lw_track_forget(const struct lw_block *block)
 	if (block->is_inherited)
 		lw_add(&lw_box->inherited_blocks, 1);
 	else
-		lw_count_free(thread, block->site, block->bytes);
+		lw_count_free(thread, block->site, weight.bytes, weight.blocks);
 	leave(thread);
 }
 
 void lw_track_undo(const void *ptr)
 {
 	struct lw_thread *thread = &lw_self;
+	struct lw_weight weight;
 	struct lw_block block;
 
 	if (!enter(thread))
 		return;
-	if (lw_blocks_remove((uintptr_t)ptr, &block) && !block.is_inherited)
-		lw_count_alloc_undo(thread, block.site, block.bytes);
+	if (lw_blocks_remove((uintptr_t)ptr, &block) && !block.is_inherited) {
+		weight = lw_weight_of((uintptr_t)ptr, block.bytes);
+		lw_count_alloc_undo(thread, block.site, weight.bytes, weight.blocks);
+	}
 	leave(thread);
 }
 

@@ -46,7 +46,7 @@ LW_INLINE void lw_track_nothing(enum lw_kind kind, const struct lw_frame *frame)
  */
 bool lw_track_detach(const void *ptr, const struct lw_frame *frame, struct lw_block *block);
 void lw_track_reattach(const void *ptr, const struct lw_block *block); /* the call failed */
-void lw_track_forget(const struct lw_block *block);		       /* the block is gone */
+void lw_track_forget(const void *ptr, const struct lw_block *block);		       /* the block is gone */
 
 /*
  * An operator new of another library made this block by itself or through a hook of ours: what an inner hook has

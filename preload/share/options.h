@@ -33,6 +33,7 @@ struct lw_options {
 	char black_box[LW_OPTION_PATH_BYTES];	 /* "" none; file that holds the region */
 	char follow[LW_OPTION_TEXT_BYTES];	 /* "no", "yes" or patterns of program names, comma between */
 	uint64_t min_bytes;	/* sites that hold less are not listed, only summed */
+	uint64_t sample;	/* mean bytes from one recorded allocation to the next; 0: all are recorded */
 	uint32_t depth;		/* frames kept per stack, 1..128 */
 	uint32_t max_sites;	/* room in the region, 1024..1048576 */
 	uint32_t exitcode;	/* 0 unchanged; else status when something is leaked, 1..255 */

@@ -59,6 +59,10 @@ static const struct lw_option_spec table[] = {
 		.help = "sites listed in the text report, the worst first; 0 lists all"},
 	{NUMBER(depth, 1, 128), .fallback = "32",
 		.help = "stack frames kept for each allocation; deeper stacks are marked as cut"},
+	{FIELD(sample), .type = LW_OPTION_BYTES, .least = 0, .most = UINT64_C(1) << 40, .fallback = "0",
+		.help = "record only one allocation in so many bytes on average (512k), chosen at "
+			"random: figures are then estimates, nothing is searched, and of wrong "
+			"releases only those of recorded blocks are seen; 0 records all"},
 	{NUMBER(max_sites, 1024, 1048576), .fallback = "262144",
 		.help = "different call stacks there is room for; events past it are counted as "
 			"one unknown site, and the report says how many"},

@@ -81,7 +81,7 @@ static void test_plain(void)
 			"a block that is being reallocated is out of the table, and counted");
 	lw_track_reattach((void *)base, &block);
 	ok(has_counted(0, 0, 0, 0) && detach(base, &block), "one that was not reallocated is back");
-	lw_track_forget(&block);
+	lw_track_forget((void *)base, &block);
 	ok(has_counted(0, 0, 100, 1), "one that was is counted as freed");
 	allocate(base, 40, LW_KIND_MALLOC);
 	lw_track_undo((void *)base);
@@ -196,7 +196,7 @@ static void test_forked(void)
 			wrong |= (!detach(base + 64, &block) || !block.is_inherited || block.bytes != 8) << 6;
 			lw_track_reattach((void *)(base + 64), &block);
 			wrong |= (!detach(base + 64, &block) || !block.is_inherited) << 6;
-			lw_track_forget(&block);
+			lw_track_forget((void *)(base + 64), &block);
 			wrong |= (all_sites().freed_blocks != 0) << 6;
 			allocate(base + 64, 8, LW_KIND_MALLOC);
 		}

@@ -284,11 +284,11 @@ void __wrap_lw_track_reattach(const void *ptr, const struct lw_block *block)
 	lw_lock_release(&lock);
 }
 
-void __wrap_lw_track_forget(const struct lw_block *block)
+void __wrap_lw_track_forget(const void *ptr, const struct lw_block *block)
 {
 	bool was_open = is_open();
 
-	__real_lw_track_forget(block);
+	__real_lw_track_forget(ptr, block);
 	if (!begin(was_open))
 		return;
 	if (detached.address)
