@@ -57,7 +57,7 @@ static const char *const scan_reasons[LW_NR_SCAN_WHYS] = {
 	[LW_SCAN_WHY_PROC] = "/proc/self/maps cannot be read",
 	[LW_SCAN_WHY_TIME] = "the time limit was reached",
 	[LW_SCAN_WHY_CRASH] = "the scanner died",
-	[LW_SCAN_WHY_OFF] = "it was switched off (scan=never)",
+	[LW_SCAN_WHY_OFF] = "it was switched off (scan=never or sample)",
 };
 
 const char *model_scan_reason(unsigned why)

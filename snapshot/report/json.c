@@ -39,6 +39,8 @@ static json_t *make_summary(const struct report *report)
 	json_object_set_new(out, "suppressed_bytes", json_number(report->suppressed.bytes));
 	json_object_set_new(out, "suppressed_blocks", json_number(report->suppressed.blocks));
 	json_object_set_new(out, "own_bytes", json_number(totals->own_bytes));
+	if (report->options->sample)
+		json_object_set_new(out, "sample_bytes", json_number(report->options->sample));
 	json_object_set_new(out, "report_s",
 		json_real((double)(totals->report_ns + report_now_ns() - report->began_ns) / 1e9));
 	if (report->missing)

@@ -176,6 +176,9 @@ static void write_totals(const struct text_writer *w)
 	bool is_about = model->hello.flags & LW_REGION_PEAK_SAMPLED;
 	char a[FORMAT_BYTES], b[FORMAT_BYTES], c[FORMAT_BYTES];
 
+	if (report->options->sample)
+		fprintf(w->out, "\nSampled: one allocation in about %s was recorded, so these figures are estimates\n",
+			format_size(a, report->options->sample));
 	fprintf(w->out, "\nTotals: live %s in %s", format_bytes(a, report->live.bytes),
 		format_count(b, report->live.blocks, "block"));
 	if (report->runtime.nr_sites)
