@@ -9,6 +9,14 @@
 #include "preload/unwind/memo.h"
 #include "preload/unwind/stack.h"
 
+static void keep(struct lw_thread *thread, const struct lw_frame *frame, const struct lw_stack *stack,
+		const struct lw_site_found *site, uint64_t key, uint32_t generation)
+{
+	lw_memo_keep(thread->memos, frame, stack, site->pcs, site->id, key, generation);
+	if (LW_UNLIKELY(thread->memos->turn % LW_MEMO_LOOK == 0))
+		lw_threads_more_memos(thread);
+}
+
 LW_COLD uint32_t lw_capture(struct lw_thread *thread, const struct lw_frame *frame, uint32_t key,
 		uint64_t memo_key)
 {
@@ -23,6 +31,6 @@ LW_COLD uint32_t lw_capture(struct lw_thread *thread, const struct lw_frame *fra
 	if (stack->is_slow)
 		lw_bump(&lw_box->nr_slow_captures, 1);
 	if (site.id && memo_key && !lw_load(&lw_hot.unloading))
-		lw_memo_keep(thread->memos, frame, stack, site.pcs, site.id, memo_key, generation);
+		keep(thread, frame, stack, &site, memo_key, generation);
 	return site.id;
 }

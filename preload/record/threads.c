@@ -23,6 +23,8 @@
 
 enum {
 	MAX_SAFE_KEY = 32, /* pthread_setspecific of larger keys allocates */
+	MANY_SITES = 4096,
+	MAX_MORE = 2,
 	CHUNK_BYTES = LW_CHUNK_SITES * sizeof(struct lw_count),
 };
 
@@ -32,7 +34,8 @@ struct room {
 	struct lw_scratch scratch;
 	struct lw_hints hints;
 	struct lw_trail trail;
-	struct lw_memos memos;
+	struct lw_memo_room memos;
+	struct lw_memo_more_room *more; /* NULL none: for a thread that needs it */
 };
 
 static struct room *spare_rooms LW_GUARDED_BY(lw_sites_lock);
@@ -245,7 +248,7 @@ static struct room *room_of(struct lw_thread *thread)
 static void use_room(struct lw_thread *thread, struct room *room)
 {
 	thread->scratch = &room->scratch;
-	thread->memos = &room->memos;
+	thread->memos = room->more ? lw_memos_init_more(room->more) : lw_memos_init(&room->memos);
 	thread->trail = &room->trail;
 	thread->hints = &room->hints;
 	thread->sites = thread->next_site = thread->last_site = NULL;
@@ -256,6 +259,23 @@ static void use_room(struct lw_thread *thread, struct room *room)
 	thread->stack_lo = thread->stack_hi = 0;
 	thread->own_lo = thread->own_hi = 0;
 	thread->is_own_stack = 0;
+}
+
+/*
+ * With tens of thousands of stacks a table of 256 holds too few of those that come again. Two threads have a larger
+ * one, and who comes by their rooms later, so that the price in memory is bounded.
+ */
+LW_COLD void lw_threads_more_memos(struct lw_thread *thread)
+{
+	static uint32_t nr_more;
+	struct room *room = room_of(thread);
+
+	if (room->more || lw_load(&lw_own.nr_sites) < MANY_SITES || lw_load(&nr_more) >= MAX_MORE ||
+			__atomic_fetch_add(&nr_more, 1, __ATOMIC_RELAXED) >= MAX_MORE)
+		return;
+	room->more = lw_mem_map(sizeof(*room->more), "leakwatch memos");
+	if (room->more)
+		thread->memos = lw_memos_init_more(room->more);
 }
 
 static void give_room(struct lw_thread *thread)

@@ -26,6 +26,9 @@ void lw_threads_make_key(void);
 /* Sets *thread up for this process. False: no memory; the thread's gate is then OFF. */
 bool lw_threads_attach(struct lw_thread *thread);
 
+/* A larger table of remembered stacks for this thread, if there are so many that it needs one. */
+void lw_threads_more_memos(struct lw_thread *thread);
+
 /* For one event of a thread that has given its things back: a room for a while, counts in row 0. */
 bool lw_threads_borrow(struct lw_thread *thread);
 void lw_threads_give_back(struct lw_thread *thread);

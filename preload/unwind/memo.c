@@ -19,7 +19,7 @@ static uint16_t highest_slot(const struct lw_stack *stack)
 void lw_memo_keep(struct lw_memos *memos, const struct lw_frame *frame, const struct lw_stack *stack,
 		const uint64_t *pcs, uint32_t site, uint64_t key, uint32_t generation)
 {
-	uint32_t place = lw_memo_place(frame), way = memos->turn++ % LW_MEMO_WAYS;
+	uint32_t place = lw_memo_place(memos, frame), way = memos->turn++ % LW_MEMO_WAYS;
 	struct lw_memo *memo = &memos->entries[place][way];
 	const struct lw_link *links = stack->links;
 

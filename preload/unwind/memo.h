@@ -2,7 +2,7 @@
 /*
  * memo.h - the validated memory of earlier unwinds: have we stood here before?
  *
- * One table per thread. An entry remembers, for a stack, where each of its return addresses lay
+ * One table per thread, small at first, larger for a thread that comes by very many stacks. An entry remembers, for a stack, where each of its return addresses lay
  * relative to the stack pointer, and which frame pointers had to be what. If every one of those
  * words still holds the same, a walk would read the same and give the same stack, so its site is
  * the answer, at about a nanosecond a frame: the loads do not depend on each other. Nothing is
@@ -26,7 +26,9 @@
 #include "preload/unwind/unwind.h"
 
 enum {
-	LW_MEMO_SET_BITS = 6,	   /* places in the table */
+	LW_MEMO_SET_BITS = 6,	   /* places in the table a thread begins with */
+	LW_MEMO_MORE_BITS = 9,	   /* and in the larger one */
+	LW_MEMO_LOOK = 8192,	   /* whether it is needed is asked after so many new entries */
 	LW_MEMO_WAYS = 4,	   /* entries at each */
 	LW_MEMO_HALVES = 109,	   /* 16-bit numbers per entry: slots, then links in pairs */
 };
@@ -48,17 +50,42 @@ _Static_assert(sizeof(struct lw_memo) == 256, "four lines an entry");
 
 /* The table of one thread. */
 struct lw_memos {
-	uint32_t turn;				/* which entry of a place is given up next */
-	uint8_t last[1 << LW_MEMO_SET_BITS];	/* the entry that was right last time: tried first */
-	struct lw_memo entries[1 << LW_MEMO_SET_BITS][LW_MEMO_WAYS]
-			__attribute__((aligned(LW_CACHE_LINE)));
+	uint32_t turn;	/* which entry of a place is given up next; counts the new ones */
+	uint32_t bits;	/* log2 of the number of places */
+	uint8_t *last;	/* by place: the entry that was right last time, which is tried first */
+	struct lw_memo (*entries)[LW_MEMO_WAYS];
 };
 
-LW_INLINE uint32_t lw_memo_place(const struct lw_frame *frame)
+/* Room for one of them. Zero is a valid beginning, after lw_memos_init(). */
+struct lw_memo_room {
+	struct lw_memo entries[1 << LW_MEMO_SET_BITS][LW_MEMO_WAYS] __attribute__((aligned(LW_CACHE_LINE)));
+	uint8_t last[1 << LW_MEMO_SET_BITS];
+	struct lw_memos memos;
+};
+
+struct lw_memo_more_room {
+	struct lw_memo entries[1 << LW_MEMO_MORE_BITS][LW_MEMO_WAYS] __attribute__((aligned(LW_CACHE_LINE)));
+	uint8_t last[1 << LW_MEMO_MORE_BITS];
+	struct lw_memos memos;
+};
+
+LW_INLINE struct lw_memos *lw_memos_init(struct lw_memo_room *room)
+{
+	room->memos = (struct lw_memos){ room->memos.turn, LW_MEMO_SET_BITS, room->last, room->entries };
+	return &room->memos;
+}
+
+LW_INLINE struct lw_memos *lw_memos_init_more(struct lw_memo_more_room *room)
+{
+	room->memos = (struct lw_memos){ room->memos.turn, LW_MEMO_MORE_BITS, room->last, room->entries };
+	return &room->memos;
+}
+
+LW_INLINE uint32_t lw_memo_place(const struct lw_memos *memos, const struct lw_frame *frame)
 {
 	uint64_t mixed = (frame->pc ^ frame->sp << 13 ^ frame->sp >> 3) * UINT64_C(0x9e3779b97f4a7c15);
 
-	return (uint32_t)(mixed >> (64 - LW_MEMO_SET_BITS));
+	return (uint32_t)(mixed >> (64 - memos->bits));
 }
 
 /* Do all links hold: was each frame pointer what the outer frames were found by? */
@@ -111,7 +138,7 @@ LW_INLINE uint32_t lw_memo_match(struct lw_thread *thread, const struct lw_memo 
 LW_INLINE uint32_t lw_memo_find(struct lw_thread *thread, const struct lw_frame *frame, uint64_t key)
 {
 	struct lw_memos *memos = thread->memos;
-	uint32_t place = lw_memo_place(frame), last = memos->last[place], site = 0;
+	uint32_t place = lw_memo_place(memos, frame), last = memos->last[place], site = 0;
 
 	/* one loop, the likely entry first: two copies of the comparison cost instruction cache */
 	for (uint32_t i = 0; i < LW_MEMO_WAYS && !site; i++) {

@@ -35,7 +35,7 @@ static const struct frames_kind *chain[MAX_CHAIN];
 static unsigned chain_nr, chain_at;
 
 static int (*libc_backtrace)(void **, int); /* libunwind has a function of this name too */
-static struct lw_memos memos;
+static struct lw_memo_room room;
 static uint64_t random_state = 7;
 static uint64_t known_pcs[8192]; /* all return addresses that were seen, for the garbage */
 static unsigned nr_known_pcs;
@@ -192,9 +192,9 @@ __attribute__((noinline)) static void probe(void)
 			tell("libunwind", &stack, &theirs);
 	}
 #endif
-	memset(&memos, 0, sizeof(memos));
-	lw_memo_keep(&memos, &frame, &stack, stack.pcs, seen.nr, 1, 0);
-	lw_self.memos = &memos;
+	memset(&room, 0, sizeof(room));
+	lw_self.memos = lw_memos_init(&room);
+	lw_memo_keep(lw_self.memos, &frame, &stack, stack.pcs, seen.nr, 1, 0);
 	seen.nr_forgotten += (lw_memo_find(&lw_self, &frame, 1) == seen.nr) !=
 			     (stack.is_repeatable && stack.nr + 2 * stack.nr_links <= LW_MEMO_HALVES);
 	seen.nr_walked_twice += !is_prefix(&frame, &stack);

@@ -18,7 +18,9 @@ enum { PAGE_BYTES = 4096, NR_PAGES = 130, NR_WORDS = NR_PAGES * PAGE_BYTES / 8, 
 
 static uint64_t *words; /* NR_WORDS of them, between two pages that cannot be read */
 static struct lw_thread thread;
-static struct lw_memos memos;
+static struct lw_memo_room small;
+static struct lw_memo_more_room more;
+static bool has_more; /* the larger table is under test */
 static uint64_t pcs[LW_MAX_FRAMES];
 static uint64_t random_state = 42;
 
@@ -28,6 +30,13 @@ static uint32_t any(uint64_t below)
 	return (uint32_t)((random_state >> 33) % below);
 }
 
+static void forget_all(void)
+{
+	memset(&small, 0, sizeof(small));
+	memset(&more, 0, sizeof(more));
+	thread.memos = has_more ? lw_memos_init_more(&more) : lw_memos_init(&small);
+}
+
 static void start(void)
 {
 	char *all = mmap(NULL, (NR_PAGES + 2) * PAGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -35,7 +44,6 @@ static void start(void)
 	if (all == MAP_FAILED || mprotect(all + PAGE_BYTES, NR_PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE))
 		abort();
 	words = (uint64_t *)(void *)(all + PAGE_BYTES);
-	thread.memos = &memos;
 	thread.stack_lo = (uintptr_t)words;
 	thread.stack_hi = (uintptr_t)(words + NR_WORDS);
 }
@@ -73,8 +81,8 @@ static struct lw_frame make(struct lw_stack *stack, uint32_t from, uint32_t nr, 
 		}
 	}
 	memcpy(pcs, stack->pcs, sizeof(pcs));
-	memset(&memos, 0, sizeof(memos));
-	lw_memo_keep(&memos, &frame, stack, pcs, SITE, KEY, lw_hot.generation);
+	forget_all();
+	lw_memo_keep(thread.memos, &frame, stack, pcs, SITE, KEY, lw_hot.generation);
 	return frame;
 }
 
@@ -212,11 +220,11 @@ static void test_not_kept(void)
 	}
 	ok(is_good, "what does not fit an entry is not kept");
 	frame = make(&stack, 0, 10, 2);
-	memset(&memos, 0, sizeof(memos));
-	lw_memo_keep(&memos, &frame, &stack, pcs, 0, KEY, lw_hot.generation);
+	forget_all();
+	lw_memo_keep(thread.memos, &frame, &stack, pcs, 0, KEY, lw_hot.generation);
 	ok(find(&frame) == 0, "a stack without a site is not kept");
 	stack.is_repeatable = false;
-	lw_memo_keep(&memos, &frame, &stack, pcs, SITE, KEY, lw_hot.generation);
+	lw_memo_keep(thread.memos, &frame, &stack, pcs, SITE, KEY, lw_hot.generation);
 	ok(find(&frame) == 0, "a stack that depends on other words is not kept");
 }
 
@@ -232,7 +240,7 @@ static void test_ways(void)
 	for (uint32_t i = 0; i <= LW_MEMO_WAYS; i++) {
 		memcpy(outer[i], pcs, sizeof(pcs));
 		outer[i][19] = 0x777000 + i;
-		lw_memo_keep(&memos, &frame, &stack, outer[i], SITE + 1 + i, KEY, lw_hot.generation);
+		lw_memo_keep(thread.memos, &frame, &stack, outer[i], SITE + 1 + i, KEY, lw_hot.generation);
 	}
 	for (uint32_t round = 0; round < NR_ROUNDS; round++) {
 		uint32_t i = 1 + any(LW_MEMO_WAYS);
@@ -248,8 +256,11 @@ static void test_ways(void)
 int main(void)
 {
 	start();
-	test_all_sizes();
-	test_not_kept();
-	test_ways();
+	for (int table = 0; table < 2; table++) {
+		has_more = table;
+		test_all_sizes();
+		test_not_kept();
+		test_ways();
+	}
 	return done();
 }
