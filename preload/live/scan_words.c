@@ -63,7 +63,7 @@ void lw_words_add(struct lw_words *words, uint64_t first, uint64_t last)
 
 #ifdef __x86_64__
 
-enum { STRIDE = LW_WORDS_SKIP_BYTES, XCR0_YMM = 6 };
+enum { STRIDE = LW_WORDS_SKIP_BYTES, XCR0_YMM = 6, AHEAD = 2048 /* past the end of a page, where the processor's own prefetch stops */ };
 
 /* The kernel keeps the upper halves of the registers, and the processor knows AVX2. */
 void lw_words_look(struct lw_words *words)
@@ -103,7 +103,11 @@ __attribute__((target("avx2"))) uintptr_t lw_words_skip(const struct lw_words *w
 		end[i] = _mm256_broadcastsi128_si256((__m128i)test.end[i]);
 	}
 	for (; at + 2 * STRIDE + LW_WORDS_STEP <= to; at += 2 * STRIDE) {
-		__m256i first = near_8(shift, end, at), both = _mm256_or_si256(first, near_8(shift, end, at + STRIDE));
+		__m256i first, both;
+
+		_mm_prefetch((const char *)(at + AHEAD), _MM_HINT_T0);
+		first = near_8(shift, end, at);
+		both = _mm256_or_si256(first, near_8(shift, end, at + STRIDE));
 
 		if (LW_LIKELY(_mm256_testz_si256(both, both)))
 			continue;
