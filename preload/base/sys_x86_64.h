@@ -177,6 +177,10 @@ LW_INLINE uintptr_t lw_context_sp(const ucontext_t *context)
 
 _Static_assert(NGREG <= LW_PTRACE_REGS, "both fit the same room");
 
+/* The way in for a thread that was sent somewhere else by ptrace: a fresh stack, the work, a stop. */
+#define LW_KNOCK_ENTRY(stack_top, work) \
+	"lea " stack_top "(%rip), %rsp\n\txor %ebp, %ebp\n\tcld\n\tcall " work "\n\tint3\n\thlt"
+
 /* Where a handler that was set without libc returns to. */
 #define LW_SIGNAL_RETURN "mov $15, %eax\n\tsyscall"
 

@@ -22,6 +22,8 @@ enum {
 	LIMIT_MS_PER_GB = 20000,
 	FIRST_POLL_US = 50,
 	MAX_POLL_US = 5000,
+	KNOCK_POLL_US = 200,
+	MOST_KNOCK_US = 300000,
 	VECTORS_BYTES = LW_SCAN_MAX_THREADS * LW_SCAN_VECTOR_BYTES,
 	WALL = 0x40000000, /* __WALL */
 	NO_HANG = 1,
@@ -157,6 +159,13 @@ static void scan(enum lw_scan_step step)
 	plan->vectors = NULL;
 }
 
+/* A thread that a viewer has stopped cannot be stopped by us. A viewer that died has let go, but cannot say so. */
+static void wait_for_viewers(void)
+{
+	for (uint32_t us = 0; us < MOST_KNOCK_US && lw_load_acquire(&lw_box->scan.nr_knocking); us += KNOCK_POLL_US)
+		sleep_us(KNOCK_POLL_US);
+}
+
 static void scan_twice(void)
 {
 	uint32_t request = lw_load(&lw_box->scan.request);
@@ -170,6 +179,7 @@ static void scan_twice(void)
 		return;
 	}
 	plan->list = (uint64_t *)at;
+	wait_for_viewers();
 	scan(LW_SCAN_STEP_FIRST);
 	if (lw_load_acquire(&lw_box->scan.outcome) == LW_SCAN_OUTCOME_GOOD) {
 		lw_sys_sleep_ms(plan->flags & LW_SCAN_APPROXIMATE ? BETWEEN_MS : BETWEEN_STOPPED_MS);

@@ -42,6 +42,9 @@ struct source_scan {
 	struct lw_region_header *region;
 	uint64_t began_ns, before_ns;
 	uint32_t request;
+	uint32_t nr_knocks; /* times it was made to look */
+	const char *why;    /* the last time failed; NULL it did not */
+	pid_t pid;
 	bool has_begun;
 };
 enum source_answer { SOURCE_NOT_YET, SOURCE_ANSWERED, SOURCE_NO_ANSWER };

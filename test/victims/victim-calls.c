@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * victim-calls.c - threads that wait in system calls of every kind, none of which may end before its time. Then each is sent
- * a signal of the program's own, which is to interrupt it as ever. usage: victim-calls busy|idle. One block is lost, one kept.
+ * a signal of the program's own, which is to interrupt it as ever. usage: victim-calls busy|idle|loop; with loop there is
+ * one thread, which computes until it is sent SIGUSR1. One block is lost, one kept.
  */
 #include <errno.h>
 #include <poll.h>
@@ -118,9 +119,28 @@ static void *run(void *context)
 	return NULL;
 }
 
+static volatile sig_atomic_t has_signal;
+
 static void on_signal(int number)
 {
 	(void)number;
+	has_signal = 1;
+}
+
+/* In registers of all kinds, whole numbers and not. */
+FRAME static void compute(void)
+{
+	unsigned long nr = 0, sum = 0;
+	double halves = 0;
+
+	(void)puts("ready");
+	(void)fflush(stdout);
+	for (; !has_signal; nr = (nr + 1) & 0xffffff) {
+		sum = nr ? sum + nr : 0;
+		halves = nr ? halves + 0.5 : 0;
+	}
+	nr = nr ? nr - 1 : 0xffffff;
+	(void)puts(sum == nr * (nr + 1) / 2 && halves == (double)nr / 2 ? "computed well" : "computed ill");
 }
 
 static int count_over(void)
@@ -161,6 +181,11 @@ int main(int argc, char **argv)
 	(void)sigaction(SIGUSR1, &action, NULL);
 	lose();
 	keep();
+	if (argc > 1 && !strcmp(argv[1], "loop")) {
+		wipe();
+		compute();
+		return 0;
+	}
 	for (int i = 0; i < NR_CALLS; i++) {
 		waiters[i].call = calls[i];
 		(void)pthread_create(&waiters[i].thread, NULL, run, &waiters[i]);
@@ -170,10 +195,6 @@ int main(int argc, char **argv)
 	(void)fflush(stdout);
 	wait_for_input(argc > 1 && !strcmp(argv[1], "busy"));
 	nr_early = count_over();
-	for (int i = 0; i < NR_CALLS; i++) {
-		if (waiters[i].is_over)
-			printf("over: call %d\n", i);
-	}
 	for (int i = 0; i < NR_CALLS; i++) {
 		while (!waiters[i].is_over) { /* it may have been on its way into the call */
 			(void)pthread_kill(waiters[i].thread, SIGUSR1);
