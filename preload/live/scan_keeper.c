@@ -16,8 +16,12 @@
 
 enum {
 	STACK_BYTES = 64 << 10,
-	BETWEEN_MS = 30, /* two snapshots: longer than any few instructions, even of a thread that waits for a core */
-	BETWEEN_STOPPED_MS = 1, /* where all registers were known, there was no such moment */
+	/*
+	 * Between two snapshots, and so the least age of what is accused. Where registers are not known: longer than any
+	 * few instructions, even of a thread that waits for a core.
+	 */
+	BETWEEN_MS = 30,
+	BETWEEN_STOPPED_MS = 10, /* where all registers were known, there was no such moment */
 	LEAST_LIMIT_MS = 30000, /* a core may be busy with others: half a second a GB if it is not */
 	LIMIT_MS_PER_GB = 20000,
 	FIRST_POLL_US = 50,
