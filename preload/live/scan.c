@@ -82,6 +82,7 @@ static void fill_plan(uint32_t flags, const struct lw_options *options)
 	plan.descriptor = lw_thread_pointer();
 	plan.tid = lw_sys_gettid();
 	plan.pid = lw_own.pid;
+	plan.parent = 0;
 	plan.main_descriptor = is_first_main ? first_descriptor : 0;
 	plan.flags = flags;
 	plan.nr_threads = 0;
@@ -241,6 +242,7 @@ void lw_scan_after_death(void)
 		return;
 	plan.hot = lw_hot;
 	plan.pid = lw_own.pid;
+	plan.parent = 0;
 	plan.tid = 0;
 	plan.flags = LW_SCAN_AT_EXIT;
 	plan.step = LW_SCAN_STEP_ONLY;

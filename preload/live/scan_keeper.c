@@ -63,14 +63,23 @@ static uint64_t limit_ns(void)
 	return (LEAST_LIMIT_MS + gigabytes * LIMIT_MS_PER_GB) * UINT64_C(1000000);
 }
 
+/*
+ * A program that was killed meanwhile: its memory is the system's again as soon as we and the copy have gone. The keeper
+ * is a child of the process, not of a thread.
+ */
+static bool is_deserted(int32_t parent)
+{
+	return parent && lw_syscall(SYS_getppid, 0) != parent;
+}
+
 /* Until the scanner has ended, by itself or by us. */
-static void wait_for(int scanner)
+static void wait_for(int scanner, int32_t parent)
 {
 	uint64_t end_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) + limit_ns();
 	uint32_t poll_us = FIRST_POLL_US, why = LW_SCAN_WHY_CRASH;
 
 	while (lw_syscall(SYS_wait4, scanner, 0, NO_HANG | WALL, 0) == 0) {
-		if (why == LW_SCAN_WHY_CRASH && lw_sys_clock_ns(CLOCK_MONOTONIC) > end_ns) {
+		if (why == LW_SCAN_WHY_CRASH && (lw_sys_clock_ns(CLOCK_MONOTONIC) > end_ns || is_deserted(parent))) {
 			(void)lw_syscall(SYS_kill, scanner, SIGNAL_KILL);
 			why = LW_SCAN_WHY_TIME;
 		}
@@ -105,7 +114,7 @@ void lw_scan_once(const struct lw_scan_plan *plan, void (*thaw)(void))
 		thaw();
 	lw_box->scan.pause_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - lw_box->scan.began_mono_ns;
 	if (scanner > 0)
-		wait_for(scanner);
+		wait_for(scanner, plan->parent);
 	else
 		lw_scan_refuse(LW_SCAN_WHY_CLONE);
 }
@@ -147,6 +156,7 @@ static void scan(enum lw_scan_step step)
 	plan->nr_threads = keeper.nr_known;
 	plan->flags = keeper.flags;
 	plan->step = step;
+	plan->parent = plan->pid;
 	plan->hot = lw_hot;
 	lw_box->scan.began_mono_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
 	if (!lw_scan_has_memory(lw_scan_needed_bytes())) {

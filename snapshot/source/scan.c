@@ -54,6 +54,7 @@ bool source_scan_begin(struct source_scan *scan, pid_t pid, struct source_error 
 			found.is_alive ? strerror(found.shmid < 0 ? EOPNOTSUPP : errno) : "it has ended");
 		return false;
 	}
+	alive_open(&scan->alive, pid, found.shmid, true);
 	scan->began_ns = now_ns();
 	scan->before_ns = lw_load(&scan->region->scan.began_mono_ns);
 	scan->request = __atomic_add_fetch(&scan->region->scan.request, 1, __ATOMIC_ACQ_REL);
@@ -68,6 +69,10 @@ enum source_answer source_scan_look(struct source_scan *scan, struct source_erro
 	scan->has_begun = scan->has_begun || lw_load(&region->scan.began_mono_ns) != scan->before_ns;
 	if ((int32_t)(lw_load_acquire(&region->scan.served) - scan->request) >= 0)
 		return SOURCE_ANSWERED;
+	if (alive_is_dead(&scan->alive)) {
+		(void)snprintf(error->text, sizeof(error->text), "process %d has ended meanwhile", (int)scan->pid);
+		return SOURCE_NO_ANSWER;
+	}
 	if (!scan->has_begun && waited_ms >= (scan->nr_knocks + 1) * KNOCK_EVERY_MS && waited_ms < BEGIN_WAIT_MS) {
 		scan->nr_knocks++;
 		scan->why = knock_at(scan->pid, region);
@@ -89,8 +94,10 @@ enum source_answer source_scan_look(struct source_scan *scan, struct source_erro
 
 void source_scan_end(struct source_scan *scan)
 {
-	if (scan->region)
-		(void)shmdt(scan->region);
+	if (!scan->region)
+		return;
+	alive_close(&scan->alive);
+	(void)shmdt(scan->region);
 	scan->region = NULL;
 }
 

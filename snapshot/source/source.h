@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "preload/share/emit.h"
+#include "snapshot/source/alive.h"
 #include "snapshot/source/place.h"
 
 
@@ -45,6 +46,7 @@ struct source_scan {
 	uint32_t nr_knocks; /* times it was made to look */
 	const char *why;    /* the last time failed; NULL it did not */
 	pid_t pid;
+	struct alive alive;
 	bool has_begun;
 };
 enum source_answer { SOURCE_NOT_YET, SOURCE_ANSWERED, SOURCE_NO_ANSWER };

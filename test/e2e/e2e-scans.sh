@@ -57,6 +57,36 @@ ok 'with scan_every it searches' searches_again
 ok 'and again' searches_again
 stop
 
+# ---- killed meanwhile ----
+
+children_of() { awk '{ print $1 }' "/proc/$1/task/$1/children" 2>/dev/null; }
+are_gone() { # not even as what is left for a parent to look at: then the memory is the system's again
+	for one in $keeper $scanner; do
+		[ ! -d "/proc/$one" ] || grep -q '^State:.Z' "/proc/$one/status" || return 1
+	done
+}
+
+: >out
+LD_PRELOAD=$library LEAKWATCH_OPTIONS=report=never "$build/test/bench/bench-heap" 32 400 <in >out 2>err &
+pid=$!
+exec 3>in
+until grep -q ready out; do sleep 0.01; done
+timeout 60 "$snapshot" --leaks --json "$pid" >/dev/null 2>&1 &
+asking=$!
+for _ in $(seq 2000); do
+	keeper=$(children_of "$pid")
+	scanner=$(children_of "${keeper:-0}")
+	[ -n "$scanner" ] && break
+	kill -0 $asking 2>/dev/null || break # over already
+	sleep 0.01
+done
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+for _ in $(seq 200); do are_gone && break; sleep 0.1; done
+ok 'a search ends with the process it searches' are_gone
+wait "$asking"
+exec 3>&-
+
 # ---- room ----
 
 refused() {
