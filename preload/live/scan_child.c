@@ -21,6 +21,7 @@
 #include "preload/record/sites.h"
 #include "preload/record/wrong.h"
 #include "preload/share/box.h"
+#include "preload/unwind/cfi.h"
 
 /* A run that is over sooner has no site that grows, so nobody asks who holds it. */
 enum { SOON_MS = 2000, NICENESS = 10 };
@@ -28,13 +29,16 @@ enum { SOON_MS = 2000, NICENESS = 10 };
 static struct lw_chain chains[LW_MAX_CHAINS];
 static uint32_t nr_chains;
 
-enum { SITE_UNKNOWN, SITE_PLAIN, SITE_LASTING };
+extern int _IO_file_doallocate(void *file) __attribute__((weak)); /* of libc; no header declares it */
+
+enum { SITE_UNKNOWN, SITE_PLAIN, SITE_LASTING, SITE_BARE };
 
 struct gather {
 	struct lw_scan_marks marks;
 	struct lw_scan_roots roots;
 	uint8_t *site_kinds;
 	struct lw_scan_tally *tallies;
+	uintptr_t buffers_from, buffers_to; /* the function of libc that allocates the buffers of stdio */
 	uint64_t half_ms; /* half of the run */
 	uint32_t nr_sites;
 	uint64_t live_blocks, live_bytes;
@@ -103,6 +107,24 @@ static bool is_lasting(uint32_t id)
 	return lw_box_site(id)->flags & LW_SITE_IGNORED || is_of_loader(id);
 }
 
+/*
+ * Buffers of stdio are not cleared when they are allocated, and often made of what was freed before: the old words in them
+ * would hide leaks.
+ */
+static bool is_bare(const struct gather *gather, uint32_t id)
+{
+	uint64_t pc = lw_box_nr_frames(lw_box_site(id)) ? lw_sites_pcs(id)[0] : 0;
+
+	return pc > gather->buffers_from && pc <= gather->buffers_to;
+}
+
+static uint8_t kind_of(const struct gather *gather, uint32_t id)
+{
+	if (is_lasting(id))
+		return SITE_LASTING;
+	return is_bare(gather, id) ? SITE_BARE : SITE_PLAIN;
+}
+
 static void tally(struct lw_scan_tally *tally, const struct lw_block *block, uint64_t half_ms)
 {
 	tally->bytes += block->bytes;
@@ -118,8 +140,8 @@ static void add_block(void *context, uintptr_t address, const struct lw_block *b
 	if (block->site < gather->nr_sites) {
 		kind = &gather->site_kinds[block->site];
 		if (*kind == SITE_UNKNOWN)
-			*kind = is_lasting(block->site) ? SITE_LASTING : SITE_PLAIN;
-		marks |= *kind == SITE_LASTING ? LW_SCAN_ROOT : 0;
+			*kind = kind_of(gather, block->site);
+		marks |= *kind == SITE_LASTING ? LW_SCAN_ROOT : *kind == SITE_BARE ? LW_SCAN_BARE : 0;
 		if (!block->is_inherited)
 			tally(&gather->tallies[block->site], block, gather->half_ms);
 	}
@@ -223,6 +245,7 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	if (!lw_maps_read(&marks->maps))
 		fail(LW_SCAN_REFUSED, LW_SCAN_WHY_PROC);
 	(void)lw_syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+	(void)lw_cfi_function((uintptr_t)_IO_file_doallocate, &gather->buffers_from, &gather->buffers_to);
 	gather->nr_sites = lw_load_acquire(&lw_own.nr_sites);
 	gather->site_kinds = lw_scan_room(gather->nr_sites);
 	sites = lw_scan_room((uint64_t)gather->nr_sites * sizeof(*sites));
