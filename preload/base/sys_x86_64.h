@@ -113,6 +113,38 @@ LW_INLINE void lw_ptrace_regs_repeat(uint64_t regs[LW_PTRACE_REGS])
 	regs[LW_PTRACE_PC] -= 2; /* the length of `syscall` */
 }
 
+/*
+ * The same from a signal handler. The number of the call is not kept for a handler, so it is read from the
+ * instruction that sets it, where that is the one before `syscall`, as mostly in libc. -1: it cannot be told.
+ */
+LW_INLINE int64_t lw_context_call(const ucontext_t *context)
+{
+	const unsigned char *pc = (const unsigned char *)(uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+	uint32_t number;
+
+	/* mov $number, %eax; syscall: not where it would begin in another page */
+	if (((uintptr_t)pc & 4095) < 7 || pc[-2] != 0x0f || pc[-1] != 0x05 || pc[-7] != 0xb8)
+		return -1;
+	__builtin_memcpy(&number, pc - 6, sizeof(number));
+	return number;
+}
+
+LW_INLINE uintptr_t lw_context_pc(const ucontext_t *context)
+{
+	return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+}
+
+LW_INLINE int64_t lw_context_result(const ucontext_t *context)
+{
+	return context->uc_mcontext.gregs[REG_RAX];
+}
+
+LW_INLINE void lw_context_repeat(ucontext_t *context, int64_t number)
+{
+	context->uc_mcontext.gregs[REG_RAX] = number;
+	context->uc_mcontext.gregs[REG_RIP] -= 2;
+}
+
 /* What a signal handler finds in its third argument: all general registers, and the stack pointer. */
 LW_INLINE uint32_t lw_context_regs(const ucontext_t *context, uint64_t *regs)
 {
@@ -144,6 +176,10 @@ LW_INLINE uintptr_t lw_context_sp(const ucontext_t *context)
 }
 
 _Static_assert(NGREG <= LW_PTRACE_REGS, "both fit the same room");
+
+/* The way in for a thread that was sent somewhere else by ptrace: a fresh stack, the work, a stop. */
+#define LW_KNOCK_ENTRY(stack_top, work) \
+	"lea " stack_top "(%rip), %rsp\n\txor %ebp, %ebp\n\tcld\n\tcall " work "\n\tint3\n\thlt"
 
 /* Where a handler that was set without libc returns to. */
 #define LW_SIGNAL_RETURN "mov $15, %eax\n\tsyscall"

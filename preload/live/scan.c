@@ -14,6 +14,7 @@
 #include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
 #include "preload/live/scan_keeper.h"
+#include "preload/live/scan_knock.h"
 #include "preload/live/scan_memory.h"
 #include "preload/live/serve.h"
 #include "preload/share/box.h"
@@ -58,6 +59,7 @@ static int find_locals(struct dl_phdr_info *module, size_t bytes, void *unused)
 void lw_scan_init(const struct lw_options *options)
 {
 	settings = options;
+	lw_box->scan.knock_pc = (uintptr_t)lw_scan_knock;
 	first_descriptor = lw_thread_pointer();
 	is_first_main = lw_sys_gettid() == lw_sys_getpid();
 	if (!lw_real.is_glibc && !lw_real.is_overridden)
@@ -80,6 +82,7 @@ static void fill_plan(uint32_t flags, const struct lw_options *options)
 	plan.descriptor = lw_thread_pointer();
 	plan.tid = lw_sys_gettid();
 	plan.pid = lw_own.pid;
+	plan.parent = 0;
 	plan.main_descriptor = is_first_main ? first_descriptor : 0;
 	plan.flags = flags;
 	plan.nr_threads = 0;
@@ -227,12 +230,19 @@ LW_COLD void lw_scan_look(const struct lw_options *options)
 	lw_store_release(&is_starting, 0);
 }
 
+void lw_scan_knocked(void)
+{
+	if (settings)
+		lw_scan_look(settings);
+}
+
 void lw_scan_after_death(void)
 {
 	if (settings->scan != LW_SCAN_OPTION_EXIT || !lw_scan_has_memory(lw_scan_needed_bytes()))
 		return;
 	plan.hot = lw_hot;
 	plan.pid = lw_own.pid;
+	plan.parent = 0;
 	plan.tid = 0;
 	plan.flags = LW_SCAN_AT_EXIT;
 	plan.step = LW_SCAN_STEP_ONLY;
@@ -246,6 +256,7 @@ void lw_scan_after_death(void)
 
 void lw_scan_forked(void)
 {
+	lw_box->scan.knock_pc = (uintptr_t)lw_scan_knock;
 	is_starting = 0;
 	is_first_main = false;
 	keeper = 0;

@@ -27,6 +27,9 @@ void lw_scan_at_exit(const uint64_t regs[LW_NR_REGS], const struct lw_options *o
 /* Has a viewer asked for a scan, or is it time for one? Now and then, by any thread, inside a hook. Waits for nothing. */
 void lw_scan_look(const struct lw_options *options);
 
+/* The same for a thread that was sent here by a viewer. */
+void lw_scan_knocked(void);
+
 /*
  * At once, and waits until it is done, a bounded time; the calling thread's stack counts from where regs point
  * up. False: no scan was made. What is lost, directly or not, adds up to *bytes in *blocks.

@@ -21,6 +21,7 @@
 #include "preload/record/sites.h"
 #include "preload/record/wrong.h"
 #include "preload/share/box.h"
+#include "preload/unwind/cfi.h"
 
 /* A run that is over sooner has no site that grows, so nobody asks who holds it. */
 enum { SOON_MS = 2000, NICENESS = 10 };
@@ -28,13 +29,19 @@ enum { SOON_MS = 2000, NICENESS = 10 };
 static struct lw_chain chains[LW_MAX_CHAINS];
 static uint32_t nr_chains;
 
-enum { SITE_UNKNOWN, SITE_PLAIN, SITE_LASTING };
+extern int _IO_file_doallocate(void *file) __attribute__((weak)); /* of libc; no header declares it */
+
+enum { SITE_UNKNOWN, SITE_PLAIN, SITE_LASTING, SITE_BARE };
+
+/* A buffer of stdio is as long as its file's blocks, or BUFSIZ: a power of two. */
+enum { LEAST_BUFFER_BYTES = 512 };
 
 struct gather {
 	struct lw_scan_marks marks;
 	struct lw_scan_roots roots;
 	uint8_t *site_kinds;
 	struct lw_scan_tally *tallies; /* NULL: nobody asks for holders */
+	uintptr_t buffers_from, buffers_to; /* the function of libc that allocates the buffers of stdio */
 	uint64_t half_ms; /* half of the run */
 	uint32_t nr_sites;
 	uint64_t live_blocks, live_bytes;
@@ -103,6 +110,29 @@ static bool is_lasting(uint32_t id)
 	return lw_box_site(id)->flags & LW_SITE_IGNORED || is_of_loader(id);
 }
 
+/*
+ * Buffers of stdio are not cleared when they are allocated, and often made of what was freed before: the old words in them
+ * would hide leaks.
+ */
+static bool is_bare(const struct gather *gather, uint32_t id)
+{
+	uint64_t pc = lw_box_nr_frames(lw_box_site(id)) ? lw_sites_pcs(id)[0] : 0;
+
+	return pc > gather->buffers_from && pc <= gather->buffers_to;
+}
+
+/* Asked where it matters only: most sites are never looked at. */
+static uint8_t site_kind(struct gather *gather, uint32_t id)
+{
+	uint8_t *kind = &gather->site_kinds[id];
+
+	if (id >= gather->nr_sites)
+		return SITE_UNKNOWN;
+	if (*kind == SITE_UNKNOWN)
+		*kind = is_lasting(id) ? SITE_LASTING : is_bare(gather, id) ? SITE_BARE : SITE_PLAIN;
+	return *kind;
+}
+
 static void tally(struct lw_scan_tally *tally, const struct lw_block *block, uint64_t half_ms)
 {
 	tally->bytes += block->bytes;
@@ -112,30 +142,27 @@ static void tally(struct lw_scan_tally *tally, const struct lw_block *block, uin
 static void add_block(void *context, uintptr_t address, const struct lw_block *block)
 {
 	struct gather *gather = context;
+	uint64_t marks = block->is_inherited ? LW_SCAN_UNJUDGED : 0;
 
 	if (gather->tallies && block->site < gather->nr_sites && !block->is_inherited)
 		tally(&gather->tallies[block->site], block, gather->half_ms);
+	if (block->bytes >= LEAST_BUFFER_BYTES && !(block->bytes & (block->bytes - 1)) && site_kind(gather, block->site) == SITE_BARE)
+		marks |= LW_SCAN_BARE;
 	gather->live_blocks += !block->is_inherited;
 	gather->live_bytes += block->is_inherited ? 0 : block->bytes;
-	lw_scan_index_add(&gather->marks.index, address, block->bytes, block->site,
-			block->is_inherited ? LW_SCAN_UNJUDGED : 0);
+	lw_scan_index_add(&gather->marks.index, address, block->bytes, block->site, marks);
 }
 
-/* Asked of the sites of unreachable blocks only: those of most sites are never looked at. */
+/* Of unreachable blocks. */
 static void mark_lasting(struct gather *gather)
 {
 	struct lw_scan_marks *marks = &gather->marks;
 
 	for (uint32_t at = 0; at < marks->index.nr; at++) {
 		const struct lw_scan_entry *entry = &marks->index.entries[at];
-		uint32_t site = lw_scan_site(entry);
-		uint8_t *kind = &gather->site_kinds[site < gather->nr_sites ? site : 0];
 
-		if (entry->start & (LW_SCAN_REACHED | LW_SCAN_UNOWNED) || site >= gather->nr_sites)
-			continue;
-		if (*kind == SITE_UNKNOWN)
-			*kind = is_lasting(site) ? SITE_LASTING : SITE_PLAIN;
-		if (*kind == SITE_LASTING)
+		if (!(entry->start & (LW_SCAN_REACHED | LW_SCAN_UNOWNED)) &&
+				site_kind(gather, lw_scan_site(entry)) == SITE_LASTING)
 			lw_scan_mark_entry(marks, at);
 	}
 	lw_scan_mark_rest(marks);
@@ -241,6 +268,7 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	if (!lw_maps_read(&marks->maps))
 		fail(LW_SCAN_REFUSED, LW_SCAN_WHY_PROC);
 	(void)lw_syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+	(void)lw_cfi_function((uintptr_t)_IO_file_doallocate, &gather->buffers_from, &gather->buffers_to);
 	gather->nr_sites = lw_load_acquire(&lw_own.nr_sites);
 	gather->site_kinds = lw_scan_room(gather->nr_sites + 1);
 	sites = lw_scan_room((uint64_t)(gather->nr_sites + 1) * sizeof(*sites));

@@ -27,6 +27,7 @@ struct lw_scan_plan {
 	uintptr_t main_descriptor; /* of the main thread; 0 unknown */
 	uintptr_t descriptor;	  /* of the thread that began the scan */
 	int32_t tid, pid;
+	int32_t parent;		  /* of the keeper: when it has ended, nobody waits for the scan; 0 the scan is for after its end */
 	intptr_t locals_at;	  /* thread-locals of the allocator, from a descriptor */
 	size_t locals_bytes;
 	uint32_t flags;		  /* LW_SCAN_* of region.h */

@@ -111,14 +111,11 @@ static bool wait_for_all(void)
 	return true;
 }
 
-/*
- * Some calls (epoll_wait, semop ...) come back with EINTR from any stop. Without a signal about to be delivered
- * nobody expects that, so the call is made again. close() has done its work already.
- */
+/* The program is not to see that its call was interrupted, but by a signal of its own. */
 static void mend(const struct held *thread, uint64_t regs[LW_PTRACE_REGS])
 {
-	if (thread->signal || (int64_t)regs[LW_PTRACE_RESULT] != -EINTR || (int64_t)regs[LW_PTRACE_NUMBER] < 0 ||
-			regs[LW_PTRACE_NUMBER] == SYS_close)
+	if (thread->signal || (int64_t)regs[LW_PTRACE_RESULT] != -EINTR ||
+			!lw_scan_may_repeat((int64_t)regs[LW_PTRACE_NUMBER]))
 		return;
 	lw_ptrace_regs_repeat(regs);
 	(void)lw_syscall(SYS_ptrace, SETREGS, thread->tid, 0, regs);

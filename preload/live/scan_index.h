@@ -38,6 +38,7 @@ enum {
 #define LW_SCAN_UNOWNED (UINT64_C(1) << 54)  /* memory between blocks; unjudged too */
 #define LW_SCAN_TABLES (UINT64_C(1) << 55)   /* unowned, and the allocator's for sure */
 #define LW_SCAN_WANTED (UINT64_C(1) << 56)   /* whatever points to it is looked for */
+#define LW_SCAN_BARE (UINT64_C(1) << 57)     /* holds no pointers: a buffer of stdio */
 
 struct lw_scan_entry {
 	uint64_t start; /* address | marks */

@@ -16,12 +16,18 @@
 
 enum {
 	STACK_BYTES = 64 << 10,
-	BETWEEN_MS = 30, /* two snapshots: longer than any few instructions, even of a thread that waits for a core */
-	BETWEEN_STOPPED_MS = 1, /* where all registers were known, there was no such moment */
+	/*
+	 * Between two snapshots, and so the least age of what is accused. Where registers are not known: longer than any
+	 * few instructions, even of a thread that waits for a core.
+	 */
+	BETWEEN_MS = 30,
+	BETWEEN_STOPPED_MS = 10, /* where all registers were known, there was no such moment */
 	LEAST_LIMIT_MS = 30000, /* a core may be busy with others: half a second a GB if it is not */
 	LIMIT_MS_PER_GB = 20000,
 	FIRST_POLL_US = 50,
 	MAX_POLL_US = 5000,
+	KNOCK_POLL_US = 200,
+	MOST_KNOCK_US = 300000,
 	VECTORS_BYTES = LW_SCAN_MAX_THREADS * LW_SCAN_VECTOR_BYTES,
 	WALL = 0x40000000, /* __WALL */
 	NO_HANG = 1,
@@ -57,14 +63,23 @@ static uint64_t limit_ns(void)
 	return (LEAST_LIMIT_MS + gigabytes * LIMIT_MS_PER_GB) * UINT64_C(1000000);
 }
 
+/*
+ * A program that was killed meanwhile: its memory is the system's again as soon as we and the copy have gone. The keeper
+ * is a child of the process, not of a thread.
+ */
+static bool is_deserted(int32_t parent)
+{
+	return parent && lw_syscall(SYS_getppid, 0) != parent;
+}
+
 /* Until the scanner has ended, by itself or by us. */
-static void wait_for(int scanner)
+static void wait_for(int scanner, int32_t parent)
 {
 	uint64_t end_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) + limit_ns();
 	uint32_t poll_us = FIRST_POLL_US, why = LW_SCAN_WHY_CRASH;
 
 	while (lw_syscall(SYS_wait4, scanner, 0, NO_HANG | WALL, 0) == 0) {
-		if (why == LW_SCAN_WHY_CRASH && lw_sys_clock_ns(CLOCK_MONOTONIC) > end_ns) {
+		if (why == LW_SCAN_WHY_CRASH && (lw_sys_clock_ns(CLOCK_MONOTONIC) > end_ns || is_deserted(parent))) {
 			(void)lw_syscall(SYS_kill, scanner, SIGNAL_KILL);
 			why = LW_SCAN_WHY_TIME;
 		}
@@ -99,7 +114,7 @@ void lw_scan_once(const struct lw_scan_plan *plan, void (*thaw)(void))
 		thaw();
 	lw_box->scan.pause_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - lw_box->scan.began_mono_ns;
 	if (scanner > 0)
-		wait_for(scanner);
+		wait_for(scanner, plan->parent);
 	else
 		lw_scan_refuse(LW_SCAN_WHY_CLONE);
 }
@@ -141,6 +156,7 @@ static void scan(enum lw_scan_step step)
 	plan->nr_threads = keeper.nr_known;
 	plan->flags = keeper.flags;
 	plan->step = step;
+	plan->parent = plan->pid;
 	plan->hot = lw_hot;
 	lw_box->scan.began_mono_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
 	if (!lw_scan_has_memory(lw_scan_needed_bytes())) {
@@ -157,6 +173,13 @@ static void scan(enum lw_scan_step step)
 	plan->vectors = NULL;
 }
 
+/* A thread that a viewer has stopped cannot be stopped by us. A viewer that died has let go, but cannot say so. */
+static void wait_for_viewers(void)
+{
+	for (uint32_t us = 0; us < MOST_KNOCK_US && lw_load_acquire(&lw_box->scan.nr_knocking); us += KNOCK_POLL_US)
+		sleep_us(KNOCK_POLL_US);
+}
+
 static void scan_twice(void)
 {
 	uint32_t request = lw_load(&lw_box->scan.request);
@@ -170,6 +193,7 @@ static void scan_twice(void)
 		return;
 	}
 	plan->list = (uint64_t *)at;
+	wait_for_viewers();
 	scan(LW_SCAN_STEP_FIRST);
 	if (lw_load_acquire(&lw_box->scan.outcome) == LW_SCAN_OUTCOME_GOOD) {
 		lw_sys_sleep_ms(plan->flags & LW_SCAN_APPROXIMATE ? BETWEEN_MS : BETWEEN_STOPPED_MS);

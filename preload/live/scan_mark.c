@@ -36,7 +36,8 @@ static void reach(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uint
 		return;
 	entry->start |= LW_SCAN_REACHED;
 	marks->parents[at] = from;
-	push(marks, at);
+	if (!(entry->start & LW_SCAN_BARE))
+		push(marks, at);
 }
 
 /* Met on the way from a leader. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* scan_memory.c - MemAvailable, and the limits of the control groups (version 2) from ours to the root. */
+/*
+ * scan_memory.c - MemAvailable, and the limits of the control groups (version 2 and 1) from ours to the root. What a group
+ * keeps of files that nobody has looked at lately goes before anybody is killed, so it counts as free.
+ */
 #include "preload/live/scan_memory.h"
 
 #include <string.h>
@@ -57,40 +60,58 @@ static uint64_t machine_left(void)
 	return at && parse_number(at + 13, &kilobytes) ? kilobytes << 10 : UINT64_MAX;
 }
 
-static uint64_t group_left(char *path, size_t length)
+static const struct version {
+	const char *line; /* of /proc/self/cgroup: what stands before the path */
+	const char *mount, *limit, *used, *files;
+} versions[] = {
+	{ "0::/", "/sys/fs/cgroup", "/memory.max", "/memory.current", "inactive_file " },
+	{ ":memory:/", "/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file " },
+};
+
+static bool read_number(char *path, size_t length, const char *name, uint64_t *value)
 {
 	char text[64];
-	uint64_t most, used;
 
-	stpcpy(path + length, "/memory.max");
-	if (!read_text(path, text, sizeof(text)) || !parse_number(text, &most))
+	stpcpy(path + length, name);
+	return read_text(path, text, sizeof(text)) && parse_number(text, value);
+}
+
+static uint64_t group_left(const struct version *version, char *path, size_t length)
+{
+	char text[TEXT_BYTES];
+	uint64_t most, used, files = 0;
+	const char *at;
+
+	if (!read_number(path, length, version->limit, &most) || !read_number(path, length, version->used, &used))
 		return UINT64_MAX;
-	stpcpy(path + length, "/memory.current");
-	if (!read_text(path, text, sizeof(text)) || !parse_number(text, &used))
-		return UINT64_MAX;
+	stpcpy(path + length, "/memory.stat");
+	at = read_text(path, text, sizeof(text)) ? strstr(text, version->files) : NULL;
+	if (!at || !parse_number(at + strlen(version->files), &files) || files > used)
+		files = 0;
+	used -= files;
 	return used < most ? most - used : 0;
 }
 
-static uint64_t groups_left(void)
+static uint64_t groups_left(const struct version *version)
 {
-	static const char root[] = "/sys/fs/cgroup";
-	char text[PATH_BYTES], path[sizeof(root) + PATH_BYTES + sizeof("/memory.current")];
+	char text[PATH_BYTES], path[PATH_BYTES + 64];
 	uint64_t left = UINT64_MAX;
-	size_t length;
+	size_t length, root = strlen(version->mount);
 	char *at;
 
 	if (!read_text("/proc/self/cgroup", text, sizeof(text)))
 		return left;
-	at = strstr(text, "0::/");
+	at = strstr(text, version->line);
 	if (!at)
 		return left;
+	at += strlen(version->line) - 1;
 	at[strcspn(at, "\n")] = '\0';
-	stpcpy(stpcpy(path, root), at + 3);
-	for (length = strlen(path); length >= sizeof(root) - 1; length--) {
+	stpcpy(stpcpy(path, version->mount), at);
+	for (length = strlen(path); length >= root; length--) {
 		if (path[length] == '/' || !path[length])
-			left = least(left, group_left(path, length));
+			left = least(left, group_left(version, path, length));
 		path[length] = '\0';
-		if (length == sizeof(root) - 1)
+		if (length == root)
 			break;
 	}
 	return left;
@@ -102,7 +123,9 @@ bool lw_scan_has_memory(uint64_t needed_bytes)
 
 	if (needed_bytes < SMALL_BYTES)
 		return true;
-	left = least(machine_left(), groups_left());
+	left = machine_left();
+	for (size_t i = 0; i < LW_ARRAY_LENGTH(versions); i++)
+		left = least(left, groups_left(&versions[i]));
 	return needed_bytes <= left - left / SPARE;
 }
 

@@ -25,6 +25,7 @@ enum {
 	MOST_PARKED_MS = 500,
 	PATIENCE_MS = 50,
 	STATUS_BYTES = 4096,
+	NR_ARGUMENTS = 6, /* of a system call */
 	ACTION_FLAGS = 4 | 0x08000000 | 0x10000000 | 0x04000000, /* SIGINFO, ONSTACK, RESTART, RESTORER */
 };
 
@@ -36,11 +37,20 @@ struct action {
 	uint64_t mask;
 };
 
+/* Where a thread waited in a call before it was sent the signal; what the kernel says of it. */
+struct waiting {
+	int32_t tid;
+	int64_t call;
+	uint64_t sp, pc;
+};
+
 static struct {
 	uint32_t is_open;  /* threads are to park; also the futex they wait on */
 	uint32_t nr_taken; /* slots */
 	uint32_t nr_ready;
 	int signal;	   /* 0: none chosen yet */
+	uint32_t nr_waiting;
+	struct waiting waiting[LW_SCAN_MAX_THREADS];
 	struct lw_scan_thread slots[LW_SCAN_MAX_THREADS];
 } park LW_ROOM;
 
@@ -68,15 +78,41 @@ static uintptr_t start_of_stack(const void *context)
 	return frame < sp && sp - frame < MOST_FRAME_BYTES ? frame : sp;
 }
 
-static void on_signal(int number, void *info, void *context)
+/* The call that a thread comes back from. It may have gone on to another since it was looked at. */
+static int64_t call_of(const ucontext_t *context)
 {
-	uint32_t slot;
+	int64_t call = lw_context_call(context);
+	int32_t tid = call < 0 ? lw_sys_gettid() : 0;
 
-	(void)number;
-	(void)info;
-	if (!lw_load_acquire(&park.is_open))
+	for (uint32_t i = 0; call < 0 && i < lw_load_acquire(&park.nr_waiting); i++) {
+		const struct waiting *waiting = &park.waiting[i];
+
+		if (waiting->tid == tid && waiting->pc == lw_context_pc(context) && waiting->sp == lw_context_sp(context))
+			call = waiting->call;
+	}
+	return call;
+}
+
+/*
+ * SA_RESTART does not bring back every call (signal(7)). A signal of the program's that came meanwhile is a reason
+ * for EINTR: then it stays.
+ */
+static void mend(ucontext_t *context)
+{
+	int64_t call = lw_context_result(context) == -EINTR ? call_of(context) : -1;
+	uint64_t pending = 0, blocked;
+
+	if (!lw_scan_may_repeat(call))
 		return;
-	slot = __atomic_fetch_add(&park.nr_taken, 1, __ATOMIC_RELAXED);
+	__builtin_memcpy(&blocked, &context->uc_sigmask, sizeof(blocked));
+	if (lw_syscall(SYS_rt_sigpending, &pending, sizeof(pending)) == 0 && !(pending & ~blocked))
+		lw_context_repeat(context, call);
+}
+
+static void stay(const void *context)
+{
+	uint32_t slot = __atomic_fetch_add(&park.nr_taken, 1, __ATOMIC_RELAXED);
+
 	if (slot >= LW_SCAN_MAX_THREADS)
 		return;
 	park.slots[slot].tid = lw_sys_gettid();
@@ -85,6 +121,15 @@ static void on_signal(int number, void *info, void *context)
 	park.slots[slot].sp = start_of_stack(context);
 	(void)__atomic_fetch_add(&park.nr_ready, 1, __ATOMIC_RELEASE);
 	wait_there();
+}
+
+static void on_signal(int number, void *info, void *context)
+{
+	(void)number;
+	(void)info;
+	if (lw_load_acquire(&park.is_open))
+		stay(context);
+	mend(context);
 }
 
 static bool install(void)
@@ -104,6 +149,13 @@ static bool install(void)
 	return false;
 }
 
+static const char *parse_hex(const char *at, uint64_t *value)
+{
+	for (*value = 0; (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'f'); at++)
+		*value = *value << 4 | (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+	return at;
+}
+
 static uint64_t parse_hex_after(const char *text, const char *key)
 {
 	const char *at = strstr(text, key);
@@ -111,9 +163,27 @@ static uint64_t parse_hex_after(const char *text, const char *key)
 
 	for (at = at ? at + strlen(key) : ""; *at == ' ' || *at == '\t'; at++)
 		;
-	for (; (*at >= '0' && *at <= '9') || (*at >= 'a' && *at <= 'f'); at++)
-		value = value << 4 | (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+	(void)parse_hex(at, &value);
 	return value;
+}
+
+/* "232 0x4 0x7ffc.. ... SP PC" of /proc/PID/task/TID/syscall; "running" or "-1 SP PC" else */
+static void note_waiting(int32_t pid, int32_t tid)
+{
+	static char text[STATUS_BYTES] LW_ROOM;
+	struct waiting *waiting = &park.waiting[park.nr_waiting];
+	const char *at;
+
+	if (park.nr_waiting == LW_SCAN_MAX_THREADS || !lw_scan_task_read(pid, tid, "/syscall", text, sizeof(text)) ||
+			text[0] < '0' || text[0] > '9')
+		return;
+	waiting->tid = tid;
+	waiting->call = 0;
+	for (at = text; *at >= '0' && *at <= '9'; at++)
+		waiting->call = waiting->call * 10 + (*at - '0');
+	for (int i = 0; (at = strstr(at, " 0x")) && i < NR_ARGUMENTS + 2; i++)
+		at = parse_hex(at + 3, i < NR_ARGUMENTS + 1 ? &waiting->sp : &waiting->pc);
+	lw_store_release(&park.nr_waiting, park.nr_waiting + 1);
 }
 
 /* Would the signal be taken at once, and by the program rather than its debugger? */
@@ -137,8 +207,12 @@ static int send_one(void *context, int32_t tid)
 
 	if (tid == sending->spare || lw_scan_task_is_gone(sending->pid, tid))
 		return 0;
-	if (may_send(sending->pid, tid) &&
-			lw_syscall(SYS_tgkill, sending->pid, tid, park.signal) == 0)
+	if (!may_send(sending->pid, tid)) {
+		sending->nr_left_out++;
+		return 0;
+	}
+	note_waiting(sending->pid, tid);
+	if (lw_syscall(SYS_tgkill, sending->pid, tid, park.signal) == 0)
 		sending->nr_sent++;
 	else
 		sending->nr_left_out++;
@@ -151,7 +225,7 @@ bool lw_scan_park(struct lw_scan_plan *plan, int32_t spare)
 	uint32_t nr_ready;
 	bool is_all;
 
-	park.nr_taken = park.nr_ready = 0;
+	park.nr_taken = park.nr_ready = park.nr_waiting = 0;
 	if (!install())
 		return false;
 	lw_store_release(&park.is_open, 1);

@@ -92,3 +92,8 @@ bool lw_scan_task_is_gone(int32_t pid, int32_t tid)
 	name_end = strrchr(text, ')'); /* the name may hold anything */
 	return name_end && (name_end[2] == 'Z' || name_end[2] == 'X');
 }
+
+bool lw_scan_may_repeat(int64_t call)
+{
+	return call >= 0 && call != SYS_close && call != SYS_connect;
+}

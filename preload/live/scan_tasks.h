@@ -18,4 +18,10 @@ bool lw_scan_task_is_gone(int32_t pid, int32_t tid);
 /* A file below /proc/PID/task/TID, as text; false: it cannot be read. */
 bool lw_scan_task_read(int32_t pid, int32_t tid, const char *name, char *text, size_t max_bytes);
 
+/*
+ * Some calls (epoll_wait, nanosleep, semop ...) come back with EINTR from any stop. Where no signal of the program's
+ * was the cause, nobody expects that, so the call is made again; but not those that have done their work already.
+ */
+bool lw_scan_may_repeat(int64_t call);
+
 #endif

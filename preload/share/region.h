@@ -308,8 +308,8 @@ struct lw_scan {
 	uint32_t reserved0;
 	uint64_t cpu_ns;      /* processor time of the scanner */
 	uint32_t nr_chains;
-	uint32_t reserved1;
-	uint64_t reserved;
+	uint32_t nr_knocking; /* viewers that have stopped a thread to make it look here: scans wait until they let go */
+	uint64_t knock_pc;    /* where they send it; 0 nowhere */
 };
 
 /* An array in the segment: where it starts, how many entries it has room for. */

@@ -3,8 +3,8 @@
  * scan.c - asking a watched process for a scan, by a word in its region.
  *
  * The process sees the word at its next allocation or release, a tenth of a second later at most, and
- * answers in the region. One that neither allocates nor releases (idle, stopped, in a loop) cannot answer;
- * then the caller is told so, and has the results of the last scan, if there was one.
+ * answers in the region. One that neither allocates nor releases (idle, in a loop) is made to look by ptrace. Where that
+ * is not allowed, or it is stopped, the caller is told so, and has the results of the last scan, if there was one.
  */
 #include "snapshot/source/source.h"
 
@@ -15,10 +15,12 @@
 #include <time.h>
 
 #include "preload/base/base.h"
+#include "snapshot/source/knock.h"
 
 enum {
 	POLL_MS = 5,
 	BEGIN_WAIT_MS = 3000, /* until it has begun */
+	KNOCK_EVERY_MS = 300,
 	END_WAIT_MS = 120000,
 };
 
@@ -39,26 +41,20 @@ static uint64_t now_ns(void)
 
 bool source_scan_begin(struct source_scan *scan, pid_t pid, struct source_error *error)
 {
-	const struct lw_region_header *found;
-	uint64_t start_ticks = 0, bytes;
-	const char *why = "";
-	int32_t ppid;
-	int shmid;
+	struct source_region found;
 
-	*scan = (struct source_scan){0};
-	if (!lw_region_proc_stat(pid, &start_ticks, &ppid) ||
-		lw_region_attach(pid, start_ticks, &found, &bytes, &shmid, &why)) {
-		(void)snprintf(error->text, sizeof(error->text), "process %d cannot be asked", (int)pid);
+	*scan = (struct source_scan){.pid = pid};
+	if (!source_attach(pid, &found, error))
 		return false;
-	}
-	lw_region_detach(found);
-	scan->region = shmat(shmid, NULL, 0);
+	lw_region_detach(found.region);
+	scan->region = found.is_alive && found.shmid >= 0 ? shmat(found.shmid, NULL, 0) : (void *)-1;
 	if (scan->region == (void *)-1) {
 		scan->region = NULL;
 		(void)snprintf(error->text, sizeof(error->text), "process %d cannot be asked: %s", (int)pid,
-			strerror(errno));
+			found.is_alive ? strerror(found.shmid < 0 ? EOPNOTSUPP : errno) : "it has ended");
 		return false;
 	}
+	alive_open(&scan->alive, pid, found.shmid, true);
 	scan->began_ns = now_ns();
 	scan->before_ns = lw_load(&scan->region->scan.began_mono_ns);
 	scan->request = __atomic_add_fetch(&scan->region->scan.request, 1, __ATOMIC_ACQ_REL);
@@ -73,24 +69,35 @@ enum source_answer source_scan_look(struct source_scan *scan, struct source_erro
 	scan->has_begun = scan->has_begun || lw_load(&region->scan.began_mono_ns) != scan->before_ns;
 	if ((int32_t)(lw_load_acquire(&region->scan.served) - scan->request) >= 0)
 		return SOURCE_ANSWERED;
+	if (alive_is_dead(&scan->alive)) {
+		(void)snprintf(error->text, sizeof(error->text), "process %d has ended meanwhile", (int)scan->pid);
+		return SOURCE_NO_ANSWER;
+	}
+	if (!scan->has_begun && waited_ms >= (scan->nr_knocks + 1) * KNOCK_EVERY_MS && waited_ms < BEGIN_WAIT_MS) {
+		scan->nr_knocks++;
+		scan->why = knock_at(scan->pid, region);
+	}
 	if (!scan->has_begun && waited_ms >= BEGIN_WAIT_MS) {
 		(void)snprintf(error->text, sizeof(error->text),
 			"process %d neither allocates nor releases memory just now, so it "
-			"cannot be asked to look for lost memory",
-			region->pid);
+			"cannot be asked to look for lost memory%s%s",
+			(int)scan->pid, scan->why ? "; nor can it be made to, since " : "",
+			scan->why ? scan->why : "");
 		return SOURCE_NO_ANSWER;
 	}
 	if (waited_ms < END_WAIT_MS)
 		return SOURCE_NOT_YET;
 	(void)snprintf(error->text, sizeof(error->text),
-		"process %d has not finished looking for lost memory within two minutes", region->pid);
+		"process %d has not finished looking for lost memory within two minutes", (int)scan->pid);
 	return SOURCE_NO_ANSWER;
 }
 
 void source_scan_end(struct source_scan *scan)
 {
-	if (scan->region)
-		(void)shmdt(scan->region);
+	if (!scan->region)
+		return;
+	alive_close(&scan->alive);
+	(void)shmdt(scan->region);
 	scan->region = NULL;
 }
 

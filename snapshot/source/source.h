@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "preload/share/emit.h"
+#include "snapshot/source/alive.h"
 #include "snapshot/source/place.h"
 
 
@@ -42,6 +43,10 @@ struct source_scan {
 	struct lw_region_header *region;
 	uint64_t began_ns, before_ns;
 	uint32_t request;
+	uint32_t nr_knocks; /* times it was made to look */
+	const char *why;    /* the last time failed; NULL it did not */
+	pid_t pid;
+	struct alive alive;
 	bool has_begun;
 };
 enum source_answer { SOURCE_NOT_YET, SOURCE_ANSWERED, SOURCE_NO_ANSWER };

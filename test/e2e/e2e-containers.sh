@@ -54,6 +54,8 @@ look() { # FLAGS...
 	ok "$what: live, with file and line" is_seen
 	timeout 20 "$snapshot" --once "$pid" >seen 2>errors 9>&-
 	ok "$what: the report" matches seen 'in grow_here .*victim-live.c:[0-9]+'
+	timeout 60 "$snapshot" --leaks --json "$pid" >seen 2>errors 9>&-
+	ok "$what: asked for what is lost, it looks" matches seen '"scan":\{"state":"done".*"confirmed":true'
 	leave
 	ok "$what: it ends as it would alone" is_status 7
 }

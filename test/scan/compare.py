@@ -8,12 +8,14 @@ cannot see it and is left out. A site is the first function of the program itsel
 lost, or lost indirectly (not memcheck's `possibly`: interior pointers count as pointers here). A line that differs is marked with !, and the totals say how many agree. What is shown is
 for a person to judge: the tools are wrong in known ways (a stale word hides a leak from any of them)."""
 import collections
+import glob
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import time
 import xml.etree.ElementTree as ElementTree
 
 LOST = ('lost', 'indirect')
@@ -45,26 +47,28 @@ def run(command, env=None):
 
 
 def leakwatch(build, command, program, folder):
-    path = folder + '/lw.json'
     if not run(f'exec {command}', {'LD_PRELOAD': build + '/preload/libleakwatch.so',
-                                   'LEAKWATCH_OPTIONS': f'json={path}:log_path=/dev/null'}):
+                                   'LEAKWATCH_OPTIONS': f'json={folder}/lw.%p.json:log_path=/dev/null'}):
         return None
-    found = collections.Counter()
-    if not os.path.exists(path):
-        return None
-    with open(path, encoding='utf-8') as file:
-        report = json.load(file)
-    if report.get('scan', {}).get('state') not in ('done', None):
-        return None
-    for site in report['sites']:
-        lost = site['bytes'] if site['verdict'] in LOST else site.get('lost_bytes', 0) + site.get('indirect_bytes', 0)
-        if lost:
-            found[own([(f.get('function'), f.get('file'), f.get('module')) for f in site['frames']], program)] += lost
+    for _ in range(100):  # of one that was killed it is written by another process
+        paths = glob.glob(folder + '/lw.*.json')
+        if paths:
+            break
+        time.sleep(0.1)
+    found = collections.Counter() if paths else None
+    for path in paths:
+        with open(path, encoding='utf-8') as file:
+            report = json.load(file)
+        for site in report['sites']:
+            lost = site['bytes'] if site['verdict'] in LOST else site.get('lost_bytes', 0) + site.get('indirect_bytes', 0)
+            if lost:
+                found[own([(f.get('function'), f.get('file'), f.get('module')) for f in site['frames']], program)] += lost
     return found
 
 
 def lsan(command, program):
-    out = run(command)
+    # by its own unwinder it has no callers of what libc allocates
+    out = run(command, {'LSAN_OPTIONS': 'fast_unwind_on_malloc=0:malloc_context_size=60:allocator_may_return_null=1'})
     if not out:
         return None
     found = collections.Counter()
@@ -76,20 +80,22 @@ def lsan(command, program):
 
 
 def memcheck(command, program, folder):
-    path = folder + '/vg.xml'
-    if not run(f'valgrind -q --leak-check=full --show-leak-kinds=definite,indirect --xml=yes --xml-file={path} {command}'):
+    if not run(f'valgrind -q --leak-check=full --show-leak-kinds=definite,indirect --xml=yes --xml-file={folder}/vg.%p.xml'
+               f' {command}'):
         return None
-    found = collections.Counter()
-    try:
-        tree = ElementTree.parse(path)
-    except (ElementTree.ParseError, OSError):
-        return None
-    for error in tree.iter('error'):
-        if not (error.findtext('kind') or '').startswith(('Leak_Definitely', 'Leak_Indirectly')):
+    found = None
+    for path in glob.glob(folder + '/vg.*.xml'):
+        try:
+            tree = ElementTree.parse(path)
+        except (ElementTree.ParseError, OSError):
             continue
-        frames = [(f.findtext('fn'), f.findtext('file'), f.findtext('obj')) for f in error.find('stack').iter('frame')]
-        direct = re.search(r'([\d,]+) direct', error.findtext('xwhat/text') or '')  # the rest stands in records of its own
-        found[own(frames, program)] += int(direct[1].replace(',', '') if direct else error.findtext('xwhat/leakedbytes'))
+        found = found or collections.Counter()
+        for error in tree.iter('error'):
+            if not (error.findtext('kind') or '').startswith(('Leak_Definitely', 'Leak_Indirectly')):
+                continue
+            frames = [(f.findtext('fn'), f.findtext('file'), f.findtext('obj')) for f in error.find('stack').iter('frame')]
+            direct = re.search(r'([\d,]+) direct', error.findtext('xwhat/text') or '')  # the rest stands in records of its own
+            found[own(frames, program)] += int(direct[1].replace(',', '') if direct else error.findtext('xwhat/leakedbytes'))
     return found
 
 
@@ -124,7 +130,7 @@ def main():
                     with open(source, encoding='utf-8', errors='replace') as file:
                         line = re.search(r'//\s*BUILD:?\s+(.*\S)', file.read())
                     line = line[1] if line else f'{compiler} -g -O1 $F -o $X -lpthread -ldl'
-                    line = re.sub(r'\b(gcc|g\+\+)\b', r'\1 ' + flags, line)
+                    line = re.sub(r'\b(gcc|g\+\+)(?=\s)', r'\1 ' + flags, line)
                     run(line, {'F': source, 'X': out})
                 command, sanitized = program, program + '.lsan'
             columns = [('leakwatch', leakwatch(build, command, program, folder)),

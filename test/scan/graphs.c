@@ -291,10 +291,8 @@ struct job {
 	int stays;
 };
 
-/* One after the other: the generator's state is not shared. Some end, some stay alive. */
-static void *run_thread(void *context)
+static NOINLINE void *build_and_stay(const struct job *job)
 {
-	const struct job *job = context;
 	volatile uintptr_t stack[NR_STACK] = { 0 };
 	uint32_t used_stack = job->stays ? 0 : NR_STACK;
 
@@ -306,6 +304,16 @@ static void *run_thread(void *context)
 	while (job->stays)
 		(void)pause();
 	return NULL;
+}
+
+/*
+ * One after the other: the generator's state is not shared. Some end, some stay alive. The stack may be one that
+ * an ended thread left, with its words in the gaps of the frames to come.
+ */
+static void *run_thread(void *context)
+{
+	wipe_stack();
+	return build_and_stay(context);
 }
 
 static NOINLINE void run_threads(uint64_t seed, uint32_t nr_graphs)

@@ -186,6 +186,21 @@ static void test_flood(void)
 	ok(marks.nr_lost_sites == CELLS - nr_reached && nr_listed == marks.nr_lost_sites, "each site with a sum is listed once");
 }
 
+/* A buffer of stdio is there, but what old words are in it counts for nothing. */
+static void test_bare(void)
+{
+	struct lw_scan_marks marks;
+
+	memset(memory, 0, CELLS * CELL_BYTES);
+	cell(1)[0] = (uintptr_t)cell(2);
+	marks = marks_of_cells();
+	marks.index.entries[1].start |= LW_SCAN_BARE;
+	lw_scan_mark_word(&marks, (uintptr_t)cell(1));
+	lw_scan_mark_rest(&marks);
+	ok(marks.index.entries[1].start & LW_SCAN_REACHED && !(marks.index.entries[2].start & LW_SCAN_REACHED),
+			"old words in a buffer of stdio are no pointers");
+}
+
 /* A late leader takes over what earlier ones led. */
 static void test_late_leader(void)
 {
@@ -270,6 +285,7 @@ int main(void)
 	test_room();
 	test_pointers();
 	test_flood();
+	test_bare();
 	test_late_leader();
 	test_maps();
 	test_cuts();
