@@ -50,6 +50,7 @@ struct target {
 	uint8_t what; /* enum what */
 	struct watch watch;
 	int signal;	   /* that killed it, 0 unknown */
+	bool is_due;	   /* DEAD, and nothing but room for one more reporter is missing */
 	uint64_t since_ns; /* when it became DEAD or STARTING, or nobody was attached; 0 no */
 };
 
@@ -65,6 +66,7 @@ static void set_what(struct target *target, enum what what, uint64_t now_ns)
 		watch_close(&target->watch);
 	is_restless |= what != NOT_OURS;
 	target->what = what;
+	target->is_due = false;
 	target->since_ns = now_ns;
 }
 
@@ -187,7 +189,8 @@ static void bury(struct target *target, unsigned long nr_attached, uint64_t now_
 	struct lw_region_header *map;
 	int err;
 
-	if (reporter_has(target->shmid))
+	/* to look at thousands that wait, at each scan, would take the time of the reporters they wait for */
+	if (reporter_has(target->shmid) || (target->is_due && !reporter_has_room()))
 		return;
 	err = copy_header(target->shmid, &copy);
 	if (err == -ENOMEM)
@@ -206,7 +209,8 @@ static void bury(struct target *target, unsigned long nr_attached, uint64_t now_
 		return;
 	if (copy.state == LW_STATE_ENDING && is_to_wait(target, nr_attached, now_ns))
 		return;
-	if (!reporter_has_room())
+	target->is_due = !reporter_has_room();
+	if (target->is_due)
 		return;
 	map = claim(target->shmid, copy.state);
 	if (!map)
