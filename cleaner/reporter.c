@@ -21,7 +21,8 @@
 #include "preload/base/base.h"
 #include "preload/share/place.h"
 
-enum { MAX_RUNS = 4 };
+/* At a time: as many as there are processors, within these bounds. */
+enum { LEAST_RUNS = 4, MAX_RUNS = 16 };
 
 /* Big debug information takes a while; one that does nothing at all is stopped, or stuck for good. */
 static const uint64_t max_run_ns = UINT64_C(60000000000);
@@ -39,13 +40,17 @@ struct run {
 };
 
 static struct run runs[MAX_RUNS];
+static size_t nr_runs = LEAST_RUNS;
 static char own_dir[PATH_MAX];
 
 void reporter_init(const char *argv0)
 {
 	ssize_t got = readlink("/proc/self/exe", own_dir, sizeof(own_dir) - 1);
+	long nr_processors = sysconf(_SC_NPROCESSORS_ONLN);
 	char *slash;
 
+	if (nr_processors > LEAST_RUNS)
+		nr_runs = nr_processors < MAX_RUNS ? (size_t)nr_processors : MAX_RUNS;
 	if (got > 0)
 		own_dir[got] = '\0';
 	else
@@ -100,7 +105,7 @@ static bool find_program(const char *programs, char *out)
 
 static struct run *find_run(int shmid)
 {
-	for (size_t i = 0; i < MAX_RUNS; i++) {
+	for (size_t i = 0; i < nr_runs; i++) {
 		if (runs[i].pid && runs[i].shmid == shmid)
 			return &runs[i];
 	}
@@ -114,7 +119,7 @@ bool reporter_has(int shmid)
 
 static struct run *free_run(void)
 {
-	for (size_t i = 0; i < MAX_RUNS; i++) {
+	for (size_t i = 0; i < nr_runs; i++) {
 		if (!runs[i].pid)
 			return &runs[i];
 	}
@@ -265,7 +270,7 @@ unsigned reporter_reap(uint64_t now)
 {
 	unsigned nr_running = 0;
 
-	for (size_t i = 0; i < MAX_RUNS; i++) {
+	for (size_t i = 0; i < nr_runs; i++) {
 		struct run *run = &runs[i];
 
 		if (!run->pid)

@@ -50,6 +50,8 @@ struct target {
 	uint8_t what; /* enum what */
 	struct watch watch;
 	int signal;	   /* that killed it, 0 unknown */
+	bool is_left;	   /* its process was seen alive without it: gone by exec, whatever comes of it */
+	bool is_due;	   /* DEAD, and nothing but room for one more reporter is missing */
 	uint64_t since_ns; /* when it became DEAD or STARTING, or nobody was attached; 0 no */
 };
 
@@ -65,6 +67,8 @@ static void set_what(struct target *target, enum what what, uint64_t now_ns)
 		watch_close(&target->watch);
 	is_restless |= what != NOT_OURS;
 	target->what = what;
+	target->is_due = false;
+	target->is_left = target->is_left && what == DEAD;
 	target->since_ns = now_ns;
 }
 
@@ -75,6 +79,7 @@ static void clear(struct target *target)
 	watch_close(&target->watch);
 	is_restless |= target->what != NOT_OURS;
 	target->what = NOTHING;
+	target->is_left = false;
 }
 
 /* ---- what a segment is ---- */
@@ -187,7 +192,8 @@ static void bury(struct target *target, unsigned long nr_attached, uint64_t now_
 	struct lw_region_header *map;
 	int err;
 
-	if (reporter_has(target->shmid))
+	/* to look at thousands that wait, at each scan, would take the time of the reporters they wait for */
+	if (reporter_has(target->shmid) || (target->is_due && !reporter_has_room()))
 		return;
 	err = copy_header(target->shmid, &copy);
 	if (err == -ENOMEM)
@@ -196,7 +202,7 @@ static void bury(struct target *target, unsigned long nr_attached, uint64_t now_
 	if (!err && copy.state < LW_STATE_REPORTED && reporter_is_launcher(&copy) &&
 		now_ns - target->since_ns < launcher_grace_ns)
 		return;
-	if (err || copy.state >= LW_STATE_REPORTED || !reporter_is_wanted(&copy)) {
+	if (err || target->is_left || copy.state >= LW_STATE_REPORTED || !reporter_is_wanted(&copy)) {
 		remove_segment(target);
 		return;
 	}
@@ -206,7 +212,8 @@ static void bury(struct target *target, unsigned long nr_attached, uint64_t now_
 		return;
 	if (copy.state == LW_STATE_ENDING && is_to_wait(target, nr_attached, now_ns))
 		return;
-	if (!reporter_has_room())
+	target->is_due = !reporter_has_room();
+	if (target->is_due)
 		return;
 	map = claim(target->shmid, copy.state);
 	if (!map)
@@ -233,6 +240,21 @@ static uint64_t alone_ns(struct target *target, const struct shmid_ds *stat, uin
 	return target->since_ns ? now_ns - target->since_ns : 0;
 }
 
+/*
+ * By exec, which an image of ours follows up by making the region its own, if it is allowed to: not after
+ * a change of user. It may die before the time is over, and its report would not be this one.
+ */
+static void look_for_exec(struct target *target, const struct shmid_ds *stat, uint64_t now_ns)
+{
+	uint64_t ns = alone_ns(target, stat, now_ns);
+
+	if (stat->shm_nattch || (target->is_left && ns <= exec_grace_ns) || !watch_has_memory(&target->watch))
+		return;
+	target->is_left = true;
+	if (ns > exec_grace_ns)
+		remove_segment(target);
+}
+
 static void look_after(struct target *target, const struct shmid_ds *stat, uint64_t now_ns)
 {
 	switch (target->what) {
@@ -249,9 +271,8 @@ static void look_after(struct target *target, const struct shmid_ds *stat, uint6
 	case ALIVE:
 		if (!watch_is_alive(&target->watch))
 			see_death(target, now_ns);
-		else if (alone_ns(target, stat, now_ns) > exec_grace_ns &&
-			 watch_has_memory(&target->watch))
-			remove_segment(target); /* by exec into a program that does not have us */
+		else
+			look_for_exec(target, stat, now_ns);
 		break;
 	default:
 		break;

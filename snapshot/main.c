@@ -336,6 +336,8 @@ static int run_report(const struct command *command)
 		else if (!is_searched)
 			status = STATUS_NOT_SEARCHED;
 		say_done(command, &report);
+	} else if (command->shmid >= 0) {
+		lw_region_set_reported(command->shmid); /* nothing is asked for: that is done */
 	}
 	/* the end of the process frees the rest faster than we could */
 	report_fini(&report);

@@ -9,6 +9,8 @@
 #include "preload/share/box.h"
 #include "preload/share/door.h"
 
+static uint64_t place; /* where it was looked for; 0 nowhere */
+
 static bool start_cleaner(void)
 {
 	static char path[LW_SPAWN_PATH_BYTES] LW_ROOM; /* not on a small stack */
@@ -41,11 +43,22 @@ enum lw_cleaner_found lw_cleaner_register(void)
 {
 	if (!lw_box || lw_own.shmid < 0)
 		return LW_CLEANER_NONE; /* private memory leaves nothing behind */
-	if (lw_door_knock(lw_own.uid, lw_door_place()))
+	place = lw_door_place();
+	if (lw_door_knock(lw_own.uid, place))
 		return LW_CLEANER_THERE;
 	if (start_cleaner())
 		return LW_CLEANER_STARTED;
 	if (!is_swept_away())
 		lw_box_remove();
 	return LW_CLEANER_NONE;
+}
+
+bool lw_cleaner_is_there(void)
+{
+	return place && lw_own.shmid >= 0 && lw_door_is_open(lw_own.uid, place);
+}
+
+bool lw_cleaner_is_elsewhere(void)
+{
+	return place && lw_door_place() != place;
 }

@@ -10,6 +10,8 @@
 #ifndef LW_LIVE_CLEANER_H
 #define LW_LIVE_CLEANER_H
 
+#include <stdbool.h>
+
 /* What came of it. */
 enum lw_cleaner_found {
 	LW_CLEANER_NONE,     /* nobody reports if we are killed */
@@ -21,5 +23,10 @@ enum lw_cleaner_found {
 
 /* After the region is complete and running: at bring-up, and in a forked child. errno is not kept. */
 enum lw_cleaner_found lw_cleaner_register(void);
+
+/* At the end: does one have the region still, wherever this process has moved to since? */
+bool lw_cleaner_is_there(void);
+/* Is the root another than when it was looked for? */
+bool lw_cleaner_is_elsewhere(void);
 
 #endif

@@ -23,6 +23,8 @@ enum { LINE_BYTES = 1400, ROOM_BYTES = 64 << 20 };
 static const char *const kind_names[LW_NR_KINDS] = { "unknown", "malloc", "calloc", "realloc", "aligned",
 	"new", "new[]", "free", "realloc", "delete", "delete[]" };
 
+static bool is_cut; /* something did not get into the file */
+
 /* -1: stderr, through the log, which looks whether it is still the file it was. */
 static void say(int fd, const char *text, int nr_bytes)
 {
@@ -33,7 +35,7 @@ static void say(int fd, const char *text, int nr_bytes)
 	if (fd < 0)
 		(void)lw_log_text(text, (size_t)nr_bytes);
 	else
-		(void)lw_sys_write(fd, text, (size_t)nr_bytes);
+		is_cut |= lw_sys_write(fd, text, (size_t)nr_bytes) != nr_bytes;
 }
 
 static const char *kind_name(const struct lw_site *site)
@@ -118,19 +120,52 @@ static int open_log(const struct lw_options *options)
 	return -1;
 }
 
+static void say_head(int fd)
+{
+	char line[LINE_BYTES];
+
+	say(fd, line, snprintf(line, sizeof(line),
+			"leakwatch: leakwatch-snapshot is missing or did not do it: raw report of pid %d\n",
+			lw_own.pid));
+}
+
+/* A disk that is full is noticed at the first line, most likely: then stderr gets the report. */
+static int begin(int fd, bool may_use_stderr)
+{
+	is_cut = false;
+	if (fd >= 0 || may_use_stderr)
+		say_head(fd);
+	if (!is_cut)
+		return fd;
+	lw_sys_close(fd);
+	is_cut = false;
+	if (may_use_stderr)
+		say_head(-1);
+	return -1;
+}
+
+static void say_dropped(int fd)
+{
+	uint64_t blocks = lw_load(&lw_box->dropped[LW_DROP_BLOCKS]), sum = 0;
+	char line[LINE_BYTES];
+
+	for (size_t why = 0; why < LW_NR_DROPS; why++)
+		sum += lw_load(&lw_box->dropped[why]);
+	if (sum)
+		say(fd, line, snprintf(line, sizeof(line), "dropped: %llu block(s) not recorded, %llu other(s)\n",
+				(unsigned long long)blocks, (unsigned long long)(sum - blocks)));
+}
+
 void lw_raw_report(const struct lw_options *options, struct lw_report_done *done)
 {
 	bool may_use_stderr = lw_box->flags & (LW_REGION_ROOT | LW_REGION_WATCHED);
 	uint32_t nr_sites = lw_load_acquire(&lw_own.nr_sites);
 	char line[LINE_BYTES];
-	int fd = open_log(options);
+	int fd = begin(open_log(options), may_use_stderr);
 
 	*done = (struct lw_report_done){ .nr_mismatches = lw_load(&lw_own.nr_events) };
 	if (fd < 0 && !may_use_stderr)
 		return;
-	say(fd, line, snprintf(line, sizeof(line),
-			"leakwatch: leakwatch-snapshot is missing or did not do it: raw report of pid %d\n",
-			lw_own.pid));
 	for (uint32_t id = 0; id < nr_sites; id++) {
 		struct lw_count count = lw_emit_site_count(lw_box, lw_own.total_bytes, id);
 		uint64_t blocks = count.alloc_blocks - count.freed_blocks;
@@ -146,11 +181,14 @@ void lw_raw_report(const struct lw_options *options, struct lw_report_done *done
 				is_through_runtime(id) ? ", inside the C or C++ library, perhaps its own" : ""));
 		say_frames(fd, id);
 	}
+	say_dropped(fd);
 	say(fd, line, snprintf(line, sizeof(line),
 			"SUMMARY: LeakWatch: %llu byte(s) leaked in %llu allocation(s).\n",
 			(unsigned long long)done->leaked_bytes, (unsigned long long)done->leaked_blocks));
 	if (fd >= 0)
 		lw_sys_close(fd);
+	if (is_cut && may_use_stderr)
+		lw_log("the raw report in %s is cut: it could not be written", options->log_path);
 }
 
 static const char *event_name(uint32_t what)

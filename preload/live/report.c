@@ -9,6 +9,7 @@
 #include "preload/base/mem.h"
 #include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
+#include "preload/live/cleaner.h"
 #include "preload/live/narrate.h"
 #include "preload/live/raw.h"
 #include "preload/live/reporter.h"
@@ -41,12 +42,19 @@ static void wait_for_folds(void)
 		lw_sys_sleep_ms(1);
 }
 
+/* What was not recorded may be a leak, or a wrong release; the other losses cost names, not truth. */
+static bool is_something_missing(void)
+{
+	return lw_load(&lw_box->dropped[LW_DROP_BLOCKS]) || lw_load(&lw_box->dropped[LW_DROP_COUNTERS]) ||
+	       lw_load(&lw_box->dropped[LW_DROP_EVENTS]);
+}
+
 /* Does anything stay allocated, was anything wrong or freed by exit alone? Quick: no names are known here. */
 static bool has_something_to_say(void)
 {
 	uint32_t nr_sites = lw_load_acquire(&lw_own.nr_sites), nr_folds = lw_threads_folds_ended();
 
-	if (lw_load(&lw_own.nr_events))
+	if (lw_load(&lw_own.nr_events) || is_something_missing())
 		return true;
 	for (uint32_t site = 0; site < nr_sites; site++) {
 		struct lw_count count = lw_emit_site_count(lw_box, lw_own.total_bytes, site);
@@ -78,8 +86,21 @@ static void wait_for_other_end(void)
 	}
 }
 
-static int report(enum lw_end how, int status, const uint64_t regs[LW_NR_REGS])
+static bool has_file(void)
 {
+	return options->json[0] || options->log_path[0];
+}
+
+/* What this process cannot start any more, or not from where it is now, the cleaner can, if it may write to a file. */
+static bool is_cleaners_to_write(enum lw_reporter_end end)
+{
+	return (end == LW_REPORTER_REFUSED || (end == LW_REPORTER_NONE && lw_cleaner_is_elsewhere())) &&
+	       has_file() && lw_cleaner_is_there();
+}
+
+static int report(enum lw_end how, int status, const uint64_t regs[LW_NR_REGS], bool *is_left)
+{
+	enum lw_reporter_end end;
 	struct lw_report_done done = { 0 };
 	uint64_t started_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
 
@@ -94,7 +115,11 @@ static int report(enum lw_end how, int status, const uint64_t regs[LW_NR_REGS])
 	lw_narrate_end(options);
 	lw_box->own_bytes = lw_mem_used_bytes() + lw_box_used_bytes();
 	lw_box->report_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - started_ns;
-	if (!lw_reporter_run(how, &done)) {
+	end = lw_reporter_run(how, &done);
+	*is_left = is_cleaners_to_write(end);
+	if (*is_left)
+		return status;
+	if (end != LW_REPORTER_DONE) {
 		lw_raw_report(options, &done);
 		return status; /* without names libc's own memory is not told from a leak */
 	}
@@ -109,14 +134,14 @@ static bool is_left_to_cleaner(void)
 {
 	if (lw_sandboxed())
 		return true;
-	return (options->json[0] || options->log_path[0]) && lw_own.shmid >= 0 &&
-	       (uint32_t)lw_syscall(SYS_geteuid, 0) != lw_own.uid;
+	return has_file() && lw_own.shmid >= 0 && (uint32_t)lw_syscall(SYS_geteuid, 0) != lw_own.uid;
 }
 
 static LW_NOINLINE int end_once(enum lw_end how, int status, const uint64_t regs[LW_NR_REGS])
 {
 	uint32_t running = LW_STATE_RUNNING;
 	int saved_errno = errno;
+	bool is_left = false;
 
 	/* a vfork child (other pid, same memory) or a forked one that never allocated: not our end */
 	if (!options || !lw_box || !lw_load(&lw_hot.active) ||
@@ -134,9 +159,10 @@ static LW_NOINLINE int end_once(enum lw_end how, int status, const uint64_t regs
 		lw_store_release(&lw_box->state, LW_STATE_RUNNING); /* it reports what is not REPORTED */
 		return status;
 	}
-	status = report(how, status, regs);
-	lw_store_release(&lw_box->state, LW_STATE_REPORTED);
-	lw_box_remove();
+	status = report(how, status, regs, &is_left);
+	lw_store_release(&lw_box->state, is_left ? LW_STATE_RUNNING : LW_STATE_REPORTED);
+	if (!is_left)
+		lw_box_remove();
 	errno = saved_errno;
 	return status;
 }

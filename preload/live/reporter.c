@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "preload/base/log.h"
 #include "preload/base/sys.h"
@@ -20,6 +21,7 @@ enum {
 	IDLE_WAIT_MS = 3000,	  /* for one that does nothing at all: stopped, or stuck for good */
 	POLL_MS = 10,
 	LOOK_MS = 250,		  /* between two looks at what it does */
+	LEAST_FDS = 8,		  /* for the loader's, the region's and debug information's files */
 };
 
 static char *put_text(char *at, const char *text)
@@ -49,8 +51,6 @@ static const char *end_name(enum lw_end how)
 										      : "--state=exit";
 }
 
-enum outcome { NOT_STARTED, NO_WORD, TOO_LATE, DONE };
-
 /* What the reporter was last seen to have done, and when. */
 struct work {
 	uint64_t done, seen_ms;
@@ -70,8 +70,24 @@ static bool is_stuck(int reporter, struct work *last, uint64_t now_ms)
 	return now_ms - last->seen_ms > IDLE_WAIT_MS;
 }
 
-/* Its word, if it has come: -EAGAIN not yet. Without a descriptor the region says when all is written. */
-static long take_word(int reporter, int fd, struct lw_report_done *done)
+/*
+ * Without a descriptor the region says when all is written. Gone without that it did nothing: it found
+ * no descriptor either, say. A file, or one that only tells of an event, has no such mark.
+ */
+static long look_for_word(int reporter, bool is_marked, struct lw_report_done *done)
+{
+	bool is_gone = lw_syscall(SYS_kill, reporter, 0) < 0;
+
+	if (is_marked && lw_load_acquire(&lw_box->state) != LW_STATE_REPORTED)
+		return is_gone ? 0 : -EAGAIN;
+	if (!is_marked && !is_gone)
+		return -EAGAIN;
+	done->magic = LW_REPORT_DONE_MAGIC;
+	return (long)sizeof(*done);
+}
+
+/* Its word, if it has come: -EAGAIN not yet, 0 never. */
+static long take_word(int reporter, int fd, bool is_marked, struct lw_report_done *done)
 {
 	struct pollfd ready = { fd, POLLIN, 0 };
 	struct timespec pause = { .tv_nsec = POLL_MS * 1000000 };
@@ -81,28 +97,24 @@ static long take_word(int reporter, int fd, struct lw_report_done *done)
 				       ? lw_sys_read(fd, done, sizeof(*done))
 				       : -EAGAIN;
 	lw_sys_sleep_ms(POLL_MS);
-	done->magic = LW_REPORT_DONE_MAGIC;
-	return lw_load_acquire(&lw_box->state) == LW_STATE_REPORTED ||
-					lw_syscall(SYS_kill, reporter, 0) < 0
-			       ? (long)sizeof(*done)
-			       : -EAGAIN;
+	return look_for_word(reporter, is_marked, done);
 }
 
 /* Waits until the reporter has written its word or is gone, or time is up. */
-static enum outcome wait_for(int reporter, int fd, uint32_t wait_ms, struct lw_report_done *done)
+static enum lw_reporter_end wait_for(int reporter, int fd, bool is_marked, uint32_t wait_ms, struct lw_report_done *done)
 {
 	struct work work = { 0, 0 };
 	long got;
 
 	memset(done, 0, sizeof(*done));
 	for (uint64_t waited_ms = 0; waited_ms < wait_ms; waited_ms += POLL_MS) {
-		got = take_word(reporter, fd, done);
+		got = take_word(reporter, fd, is_marked, done);
 		if (got != -EAGAIN)
-			return got == sizeof(*done) && done->magic == LW_REPORT_DONE_MAGIC ? DONE : NO_WORD;
+			return got == sizeof(*done) && done->magic == LW_REPORT_DONE_MAGIC ? LW_REPORTER_DONE : LW_REPORTER_FAILED;
 		if (waited_ms % LOOK_MS == 0 && is_stuck(reporter, &work, waited_ms))
 			break;
 	}
-	return TOO_LATE;
+	return LW_REPORTER_LATE;
 }
 
 /* Sends one record; false when the reporter does not take it any more. */
@@ -192,22 +204,32 @@ static int begin(const char *const *argv, const struct pipes *pipes, uint64_t *b
 	return lw_spawn(argv, pipes->records[0], pipes->done[1], lw_log_is_same_file());
 }
 
+/* A hard limit is the reporter's too. */
+static bool has_descriptors(void)
+{
+	struct rlimit limit;
+
+	return lw_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit) < 0 || limit.rlim_max >= LEAST_FDS;
+}
+
 /* what: the option that says which report is wanted. */
-static enum outcome run(const char *what, uint32_t wait_ms, struct lw_report_done *done)
+static enum lw_reporter_end run(const char *what, uint32_t wait_ms, struct lw_report_done *done)
 {
 	static char path[LW_SPAWN_PATH_BYTES] LW_ROOM; /* always the same text; not on a small stack */
 	char shmid[32] = "-", done_fd[32];
 	const char *argv[] = { path, "--report", shmid, what, done_fd, NULL };
 	bool is_shared = lw_box_is_shared() && (uint32_t)lw_syscall(SYS_geteuid, 0) == lw_own.uid;
 	bool is_private = !is_shared && !lw_boxfile_path()[0];
-	enum outcome outcome = NOT_STARTED;
+	enum lw_reporter_end outcome = LW_REPORTER_REFUSED;
 	struct pipes pipes;
 	bool does_end;
 	uint64_t before;
 	int pid;
 
 	if (!lw_spawn_find("leakwatch-snapshot", path, sizeof(path)))
-		return NOT_STARTED;
+		return LW_REPORTER_NONE;
+	if (!has_descriptors())
+		return LW_REPORTER_REFUSED;
 	if (is_shared)
 		(void)put_number(put_text(shmid, "--shmid="), (uint64_t)lw_own.shmid);
 	else if (!is_private)
@@ -223,8 +245,8 @@ static enum outcome run(const char *what, uint32_t wait_ms, struct lw_report_don
 		if (pid > 0)
 			send_records(&pipes);
 		if (pid > 0)
-			outcome = wait_for(pid, pipes.done[0], wait_ms, done);
-		does_end = outcome != TOO_LATE;
+			outcome = wait_for(pid, pipes.done[0], is_shared && wait_ms == REPORTER_WAIT_MS, wait_ms, done);
+		does_end = outcome != LW_REPORTER_LATE;
 		if (!does_end && wait_ms == REPORTER_WAIT_MS) /* else it may well finish without us */
 			does_end = lw_syscall(SYS_kill, pid, SIGKILL) == 0; /* it lives: its end of the pipe is open */
 		if (is_to_be_child())
@@ -237,20 +259,20 @@ static enum outcome run(const char *what, uint32_t wait_ms, struct lw_report_don
 	return outcome;
 }
 
-bool lw_reporter_run(enum lw_end how, struct lw_report_done *done)
+enum lw_reporter_end lw_reporter_run(enum lw_end how, struct lw_report_done *done)
 {
-	return run(end_name(how), REPORTER_WAIT_MS, done) == DONE;
+	return run(end_name(how), REPORTER_WAIT_MS, done);
 }
 
 bool lw_reporter_tell(uint32_t event, uint32_t wait_ms)
 {
 	struct lw_report_done done;
-	enum outcome outcome;
+	enum lw_reporter_end outcome;
 	char what[32];
 
 	if (is_to_be_child()) /* the program goes on, and may see it */
 		return false;
 	(void)put_number(put_text(what, "--event="), event);
 	outcome = run(what, wait_ms, &done);
-	return outcome == DONE || outcome == TOO_LATE;
+	return outcome == LW_REPORTER_DONE || outcome == LW_REPORTER_LATE;
 }

@@ -11,8 +11,15 @@
 #include "preload/share/region.h"
 #include "preload/share/report.h"
 
-/* False: it is not there, did not start or did not finish; no report was written. */
-bool lw_reporter_run(enum lw_end how, struct lw_report_done *done);
+enum lw_reporter_end {
+	LW_REPORTER_NONE,     /* there is no such program */
+	LW_REPORTER_REFUSED,  /* it cannot be started by this process: no descriptors, no more processes */
+	LW_REPORTER_FAILED,   /* it did not finish */
+	LW_REPORTER_LATE,     /* nor is it known whether it ever will */
+	LW_REPORTER_DONE,     /* else no report was written */
+};
+
+enum lw_reporter_end lw_reporter_run(enum lw_end how, struct lw_report_done *done);
 
 /* One event of the region, told at once. True: it was, or will be when the reporter is through. */
 bool lw_reporter_tell(uint32_t event, uint32_t wait_ms);

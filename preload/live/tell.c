@@ -60,7 +60,7 @@ void lw_tell_all(void)
 	if (lw_sandboxed() || !options || !lw_box || lw_own.pid != lw_sys_getpid() || !lw_track_enter())
 		return;
 	lw_count_flush(&lw_self);
-	if (!lw_reporter_run(LW_END_NONE, &done))
+	if (lw_reporter_run(LW_END_NONE, &done) != LW_REPORTER_DONE)
 		lw_raw_report(options, &done);
 	lw_track_leave();
 	errno = saved_errno;

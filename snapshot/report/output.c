@@ -75,8 +75,10 @@ static ssize_t write_some(int fd, const char *text, size_t nr_bytes, int64_t pat
 		return errno == EINTR ? 0 : -1;
 	if (!nr_ready)
 		return 0;
-	if (poll_fd.revents & (POLLERR | POLLHUP | POLLNVAL))
+	if (poll_fd.revents & (POLLERR | POLLHUP | POLLNVAL)) {
+		errno = EIO;
 		return -1;
+	}
 	written = write(fd, text, piece);
 	if (written < 0 && (errno == EINTR || errno == EAGAIN))
 		return 0;
@@ -90,6 +92,7 @@ bool output_shared(int fd, const char *text, size_t nr_bytes)
 	int64_t began_ms;
 
 	start_interrupting();
+	errno = ETIMEDOUT;
 	while (nr_bytes > 0 && left_ms > 0) {
 		ssize_t written;
 
@@ -98,6 +101,7 @@ bool output_shared(int fd, const char *text, size_t nr_bytes)
 		left_ms -= now_ms() - began_ms;
 		if (written < 0)
 			break;
+		errno = ETIMEDOUT;
 		text += written;
 		nr_bytes -= (size_t)written;
 	}
@@ -238,7 +242,7 @@ static int write_over(
 	else if (!S_ISCHR(stat.st_mode))
 		err = -EPERM;
 	else if (!output_shared(fd, text, nr_bytes))
-		err = -EIO;
+		err = -errno;
 	if (close(fd) < 0 && !err)
 		err = -errno;
 	return err;

@@ -18,9 +18,12 @@ done
 watch "$victims/victim-end" _Exit
 exits 5
 leaks 100 4 lose
-watch "$victims/victim-end" main
-exits 0
-leaks 100 4 lose
+for how in main last; do
+	watch "$victims/victim-end" $how
+	exits 0
+	leaks 100 4 lose
+	has_field state exit
+done
 
 watch "$victims/victim-libdtor"
 exits 0

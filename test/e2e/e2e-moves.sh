@@ -56,6 +56,24 @@ if [ "$(id -u)" -eq 0 ]; then
 		ok "$what: killed, it is reported" within 5 is_reported "$pid"
 		ok "$what: rightly" loses 100 2
 	done
+	# exec by root into another user's process: that cannot remove the region of the image before it
+	rm -f json/*
+	chmod 777 json
+	if setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$victims/victim-killed" 2>/dev/null; then
+		start setpriv --reuid=65534 --regid=65534 --clear-groups "$victims/victim-killed" pause
+		sees_exec() { [ -n "$(objects | comm -13 objects.before - | grep shm)" ] && has_cleaners 2; }
+		within 5 sees_exec
+		sleep 0.5 # until root's cleaner has looked
+		kill -KILL "$pid"
+		reap
+		let_go
+		ok 'another user by exec: killed, it is reported' within 5 is_reported "$pid"
+		nothing_left
+		ok 'rightly, not as the program before it' has_losses
+		rm -f json/*
+	else
+		skip 'another user by exec' 'the build is hidden from others'
+	fi
 else
 	skip 'another user' 'not root'
 fi

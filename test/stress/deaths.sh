@@ -22,9 +22,11 @@ python3 "$LW_SOURCE/test/stress/deaths.py" "$library" "$victims/victim-die" "$wo
 good=$?
 ok "$number deaths, each with its status and its report" eval 'cat seen; [ $good -eq 0 ]'
 echo "# $(tail -n 1 seen)"
+took_ms=
 if [ -n "${LW_OWN_IPC:-}" ]; then
 	ok '5 s later nothing is left' within 5 is_over
 else
 	nothing_left '5 s later nothing is left'
 fi
+echo "# after the last report ${took_ms:-?} ms"
 done_testing

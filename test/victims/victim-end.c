@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Loses 4 blocks of 25 bytes and ends with status 5 in the way its argument says: return, exit,
- * _exit, _Exit, quick_exit, thread (exit called in a thread), main (main leaves first, status 0).
+ * _exit, _Exit, quick_exit, thread (exit called in a thread), main (main leaves first, status 0), last (so
+ * does the last thread, by thrd_exit).
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <threads.h>
 #include <unistd.h>
 
 #include "victim.h"
@@ -32,6 +34,12 @@ static void *outlive_main(void *unused)
 	return unused;
 }
 
+static int leave_last(void *unused)
+{
+	(void)outlive_main(unused);
+	thrd_exit(5);
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = argc > 1 ? argv[1] : "return";
@@ -42,6 +50,14 @@ int main(int argc, char **argv)
 		if (pthread_create(&thread, NULL, outlive_main, NULL))
 			return 2;
 		pthread_exit(NULL);
+	}
+	if (!strcmp(how, "last")) {
+		thrd_t last;
+
+		main_thread = pthread_self();
+		if (thrd_create(&last, leave_last, NULL) != thrd_success)
+			return 2;
+		thrd_exit(6);
 	}
 	lose();
 	fflush(stdout);
