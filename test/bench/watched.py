@@ -8,7 +8,7 @@ cpu      CPU time of a Python program (PYTHONMALLOC=malloc), its helper's with i
 latency  what 999 of 1000 measures of four pairs of malloc and free stay below, watched against alone, in turns
 screen   from the command to the first screen of a program with 100,000 sites
 viewer   the screen's CPU time and the helper's, at 1 s, of that program, 10,000 of whose sites change in a tick
-A quiet machine, please: medians of pairs are printed, and the lowest."""
+A quiet machine, please: medians of pairs are printed, and where half of them lie."""
 import argparse
 import ctypes
 import os
@@ -25,6 +25,7 @@ import time
 from run import PYTHON
 
 SITES, CHANGING = 100000, 20000  # it gets round half of those in a second
+ORDER = 'alone', 'watched', 'again'
 COUNT, TICK = 5, 13  # LW_WIRE_COUNT, LW_WIRE_TICK
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -85,8 +86,8 @@ def end(process):
 
 def percent_more(pairs):
     ratios = [100 * (watched / alone - 1) for alone, watched in pairs]
-    lowest = 100 * (min(watched for _, watched in pairs) / min(alone for alone, _ in pairs) - 1)
-    return f'{statistics.median(ratios):+.1f} % in the middle of {len(ratios)} pairs, {lowest:+.1f} % lowest to lowest'
+    low, _, high = statistics.quantiles(ratios, n=4)
+    return f'{statistics.median(ratios):+.1f} % in the middle of {len(ratios)} pairs (half of them {low:+.1f} to {high:+.1f})'
 
 
 # ---- what the program pays ----
@@ -119,20 +120,21 @@ def run_program(bench, command, is_watched):
 
 
 def measure_cpu(bench, rounds, script):
-    pairs, shares = [], []
+    pairs, same, shares = [], [], []
     with tempfile.NamedTemporaryFile('w', suffix='.py') as file:
         file.write(PYTHON)
         file.flush()
         command = ['python3'] + (script or [file.name])
         for i in range(rounds):
             got = {}
-            for is_watched in (False, True) if i % 2 else (True, False):
-                got[is_watched], helper_s = run_program(bench, command, is_watched)
-                if is_watched:
-                    shares.append(100 * helper_s / got[True])
-            pairs.append((got[False], got[True]))
+            for how in sorted(('alone', 'again', 'watched'), key=lambda how, i=i: (ORDER.index(how) + i) % 3):
+                got[how], helper_s = run_program(bench, command, how == 'watched')
+                if how == 'watched':
+                    shares.append(100 * helper_s / got[how])
+            pairs.append(((got['alone'] + got['again']) / 2, got['watched']))
+            same.append((got['alone'], got['again']))
     print(f'CPU of a Python program, watched: {percent_more(pairs)}; alone {statistics.median(p[0] for p in pairs):.2f} s;'
-          f' the helper takes {statistics.median(shares):.2f} % of it')
+          f' the helper takes {statistics.median(shares):.2f} % of it; alone against alone, which is noise: {percent_more(same)}')
 
 
 def ask(process):
