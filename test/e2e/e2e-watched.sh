@@ -95,7 +95,7 @@ images_over() { tr '\0' ' ' </proc/"$pid"/cmdline | grep -q 'execs 0 '; }
 OPTIONS=report=never start "$victim" execs 60
 nr_gone=0
 for _ in 1 2 3 4 5 6; do
-	timeout 5 "$snapshot" --json --interval=0.1 "$pid" >ticks.json 2>ticks.err 9>&-
+	timeout 2 "$snapshot" --json --interval=0.1 "$pid" >ticks.json 2>ticks.err 9>&-
 	json ticks.json 't[-1]["state"] == "exec"' >/dev/null 2>&1 && nr_gone=$((nr_gone + 1))
 	images_over && break
 done
