@@ -217,7 +217,6 @@ static int run_watch(const struct command *command, bool is_screen)
 		symbols_new(settings.is_pid ? root_of(pid_of(command, NULL), "live", root) : ""));
 	if (!options.full_stacks)
 		symbols_skip_debug(settings.symbols, is_library_of_the_system);
-	settings.left_bytes = settings.is_pid ? memory_left_bytes(pid_of(command, NULL)) : 0;
 	status = is_screen ? view_screen(&settings) : view_plain(&settings);
 	return status;
 }

@@ -10,6 +10,8 @@
 
 #include "snapshot/alloc.h"
 #include "snapshot/report/output.h"
+#include "snapshot/report/trend_text.h"
+#include "snapshot/source/memory.h"
 
 static bool take_record(void *context, const struct lw_wire_head *record)
 {
@@ -44,13 +46,13 @@ int view_open(struct view *view, const struct view_settings *settings)
 		.interval_ms = settings->interval_ms,
 		.max_shown = settings->nr_ticks};
 	watch_init(&view->watch, settings->symbols, settings->suppress, settings->options);
-	view->watch.report.left_bytes = settings->left_bytes;
 	if (settings->is_pid) {
 		view->live = live_open((pid_t)atoi(settings->what), settings->interval_ms, &error);
 		if (!view->live) {
 			(void)fprintf(stderr, "leakwatch-snapshot: %s\n", error.text);
 			return 1;
 		}
+		view->watch.report.left_bytes = memory_left_bytes(live_pid(view->live));
 	}
 	if (settings->save) {
 		view->save = open_save(settings->save);
@@ -112,6 +114,8 @@ enum live_news view_wait(struct view *view, int fd, uint32_t wait_ms)
 		return view->has_ended ? LIVE_NOTHING : read_file(view);
 	news = live_wait(view->live, fd, wait_ms, take_record, view);
 	view->has_ended |= news == LIVE_END;
+	if (news == LIVE_TICK) /* others take from it, too */
+		view->watch.report.left_bytes = memory_left_bytes(live_pid(view->live));
 	if (news == LIVE_FAILED && view->watch.decode.why[0])
 		(void)fprintf(stderr, "leakwatch-snapshot: cannot read process %s: %s\n", view->name,
 			view->watch.decode.why);
@@ -199,4 +203,23 @@ void view_row(struct view *view, uint32_t site, struct lines_row *row)
 	/* all samples, spread over the room there is: the whole time, not only its end */
 	for (size_t i = 0; i < nr; i++)
 		row->trend[i] = watch_at(watch, site, nr > 1 ? i * (watch->nr_samples - 1) / (nr - 1) : 0);
+}
+
+bool view_reason(struct view *view, uint32_t site, char *out, size_t out_bytes)
+{
+	struct watch *watch = &view->watch;
+	struct trend trend = {.growth = *watch_growth(watch, site), .nr_points = 1};
+	const struct watch_site *judged = watch_judge(watch, site);
+	char why[TREND_TEXT_BYTES], outlook[TREND_TEXT_BYTES];
+	double now_s = (double)watch->at_ns / 1e9;
+
+	trend.points[0].s = now_s;
+	if (judged->is_judged && judged->judged.reason) {
+		(void)snprintf(out, out_bytes, "kept by %s", judged->judged.reason);
+	} else {
+		trend_text(why, &trend, now_s);
+		trend_outlook(outlook, &trend.growth, watch->report.left_bytes);
+		(void)snprintf(out, out_bytes, "%s%s%s", why, *outlook ? "; " : "", outlook);
+	}
+	return out[0] != '\0';
 }

@@ -68,6 +68,7 @@ static json_t *row_object(struct view *view, uint32_t site)
 {
 	const struct model_site *now = &view->watch.decode.model->sites[site];
 	struct lines_row row;
+	char reason[512];
 	json_t *object;
 
 	view_row(view, site, &row);
@@ -79,6 +80,8 @@ static json_t *row_object(struct view *view, uint32_t site)
 		"slope_bytes_per_s", row.bytes_per_s);
 	if (watch_growth(&view->watch, site)->kind != GROWTH_STEADY)
 		(void)json_object_set_new(object, "growth", growth_object(watch_growth(&view->watch, site)));
+	if (view_reason(view, site, reason, sizeof(reason)))
+		(void)json_object_set_new(object, "reason", text_of(reason));
 	if (row.oldest_ms != UINT64_MAX)
 		(void)json_object_set_new(object, "oldest_s", json_real((double)row.oldest_ms / 1000));
 	if (row.function)

@@ -13,7 +13,6 @@
 
 #include "snapshot/report/format.h"
 #include "snapshot/report/holder.h"
-#include "snapshot/report/trend_text.h"
 
 enum { COLOR_BAD = 1, COLOR_DOUBT, FIRST_ROW = LINES_HEADS + 1, LEAST_WIDTH = 40 };
 
@@ -21,7 +20,7 @@ static const char *const help[] = {
 	"up down, j k    choose a site            page up, page down, home, end",
 	"enter           its whole stack, and back",
 	"s S             sort by the next, the previous column (marked >)",
-	"/               show only sites with this text in function, file or module",
+	"/               show only sites with this text anywhere in their stacks",
 	"p space         pause; what happens meanwhile is caught up with",
 	"r               SINCE counts from now",
 	"b               exact numbers",
@@ -165,25 +164,6 @@ static void format_frame(char line[LINES_BYTES], size_t i, const struct report_f
 		line[getmaxx(stdscr)] = '\0';
 }
 
-/* Why the verdict is what it is, and when memory runs out; false: nothing to say. */
-static bool reason_of(struct watch *watch, uint32_t site, char line[LINES_BYTES])
-{
-	struct trend trend = {.growth = *watch_growth(watch, site), .nr_points = 1};
-	const struct watch_site *judged = watch_judge(watch, site);
-	char why[TREND_TEXT_BYTES], outlook[TREND_TEXT_BYTES];
-	double now_s = (double)watch->at_ns / 1e9;
-
-	trend.points[0].s = now_s;
-	if (judged->is_judged && judged->judged.reason) {
-		(void)snprintf(line, LINES_BYTES, "kept by %s", judged->judged.reason);
-	} else {
-		trend_text(why, &trend, now_s);
-		trend_outlook(outlook, &trend.growth, watch->report.left_bytes);
-		(void)snprintf(line, LINES_BYTES, "%s%s%s", why, *outlook ? "; " : "", outlook);
-	}
-	return line[0] != '\0';
-}
-
 /* What the last search found of this site; false: it found nothing, or there was none. */
 static bool lost_of(const struct watch *watch, uint32_t site, char line[LINES_BYTES])
 {
@@ -231,7 +211,7 @@ static void draw_site(struct screen *screen)
 	lines_row(line, &row, &style);
 	put_line(FIRST_ROW, line, attributes_of(screen, &row));
 	for (size_t i = 0; i < 3 && rows > 1; i++) {
-		bool has_line = i == 0	 ? reason_of(watch, screen->chosen, line)
+		bool has_line = i == 0	 ? view_reason(screen->view, screen->chosen, line, sizeof(line))
 				: i == 1 ? lost_of(watch, screen->chosen, line)
 					 : holder_of(watch, screen->chosen, line);
 

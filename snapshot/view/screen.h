@@ -11,13 +11,13 @@ enum screen_mode {
 	SCREEN_HELP,
 };
 
-enum { SCREEN_FILTER_BYTES = 64, SCREEN_NEWS_BYTES = 160 };
+enum { SCREEN_NEWS_BYTES = 160 };
 
 struct screen {
 	struct view *view;
 	enum screen_mode mode;
 	enum watch_sort sort;
-	char filter[SCREEN_FILTER_BYTES];
+	char filter[WATCH_FILTER_BYTES];
 	bool is_typing, is_paused, has_color, has_utf8, has_exact;
 	uint32_t *order; /* of the last drawing */
 	size_t nr_order, max_order;

@@ -178,7 +178,7 @@ static void type(struct screen *screen, int key)
 		screen->filter[0] = '\0';
 	} else if ((key == KEY_BACKSPACE || key == DELETE || key == 8) && used) {
 		screen->filter[used - 1] = '\0';
-	} else if (key >= ' ' && key < 256 && key != DELETE && used + 1 < SCREEN_FILTER_BYTES) {
+	} else if (key >= ' ' && key < 256 && key != DELETE && used + 1 < WATCH_FILTER_BYTES) {
 		screen->filter[used] = (char)key;
 		screen->filter[used + 1] = '\0';
 	}

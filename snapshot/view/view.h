@@ -34,7 +34,6 @@ struct view_settings {
 	uint32_t interval_ms;
 	uint64_t nr_ticks;    /* 0: until it ends */
 	uint64_t top;	      /* rows printed, 0 all */
-	uint64_t left_bytes;  /* of memory, for whoever grows; 0 unknown */
 	const char *save;     /* file name, "-" stdout, NULL none */
 	const struct lw_options *options;
 	struct suppress *suppress;
@@ -51,6 +50,8 @@ enum live_news view_wait(struct view *view, int fd, uint32_t wait_ms);
 /* What the lines show. how: room for the words about the state. */
 void view_head(struct view *view, struct lines_head *head, char how[160]);
 void view_row(struct view *view, uint32_t site, struct lines_row *row);
+/* Why its verdict is what it is, and when memory runs out; false: nothing to say. */
+bool view_reason(struct view *view, uint32_t site, char *out, size_t out_bytes);
 
 /* Columns, JSON, or only a saved file, tick after tick. */
 int view_plain(const struct view_settings *settings);

@@ -372,33 +372,15 @@ static int compare(const void *left, const void *right)
 	return a->site < b->site ? -1 : a->site > b->site;
 }
 
-static bool has_text(const char *text, const char *filter)
-{
-	return text && strcasestr(text, filter);
-}
-
-static bool is_wanted(struct watch *watch, size_t place, const char *filter)
-{
-	const struct watch_site *site;
-
-	if (!watch->decode.model->sites[place].live_blocks)
-		return false;
-	if (!*filter)
-		return true;
-	site = watch_judge(watch, place);
-	return site->is_judged &&
-	       (has_text(site->function, filter) || has_text(site->file, filter) ||
-		       has_text(site->module, filter));
-}
-
 size_t watch_order(struct watch *watch, enum watch_sort sort, const char *filter, uint32_t **order,
 	size_t *max_order)
 {
 	struct entry *entries = alloc_array(watch->nr_sites, sizeof(*entries));
 	size_t nr = 0;
 
+	watch_filter(watch, filter);
 	for (size_t s = 0; s < watch->nr_sites; s++)
-		if (is_wanted(watch, s, filter))
+		if (watch->decode.model->sites[s].live_blocks && watch_is_wanted(watch, s))
 			entries[nr++] = (struct entry){sort_value(watch, s, sort),
 				(double)watch->decode.model->sites[s].live_bytes, (uint32_t)s};
 	qsort(entries, nr, sizeof(*entries), compare);

@@ -13,7 +13,7 @@
 #include "snapshot/model/decode.h"
 #include "snapshot/report/report.h"
 
-enum { WATCH_SAMPLES = 64 };
+enum { WATCH_SAMPLES = 64, WATCH_FILTER_BYTES = 64 };
 
 struct watch_site {
 	uint64_t last_bytes;		      /* at the last tick */
@@ -29,6 +29,8 @@ struct watch_site {
 	unsigned line;
 	uint16_t module_id;
 	bool is_hinted; /* file and line are the macro's */
+	uint64_t filtered_nr; /* the filter that is_filtered_in answers */
+	bool is_filtered_in;
 };
 
 struct watch_totals {
@@ -54,6 +56,8 @@ struct watch {
 	struct report_stack stack; /* used again and again */
 	uint64_t patience_ns; /* CLOCK_MONOTONIC: no more names are looked up after it; 0 no limit */
 	size_t nr_pending;    /* sites that were left without a name for that, since it was last set */
+	char filter[WATCH_FILTER_BYTES]; /* "": all */
+	uint64_t filter_modules, nr_filters; /* it is another with every text and every module */
 };
 
 /* symbols and options live as long as the watch. */
@@ -82,10 +86,14 @@ const char *watch_sort_name(enum watch_sort sort);
 
 /*
  * The sites that hold blocks, in this order, as places in model->sites; how many. filter "": all, else
- * those with the text in function, file or module. The caller's array grows.
+ * those with the text in function, file or module of any frame. The caller's array grows.
  */
 size_t watch_order(struct watch *watch, enum watch_sort sort, const char *filter, uint32_t **order,
 	size_t *max_order);
+
+/* The parts of that in filter.c: from now on this text; and is this site one to be shown? */
+void watch_filter(struct watch *watch, const char *filter);
+bool watch_is_wanted(struct watch *watch, size_t site);
 
 double watch_slope(const struct watch *watch, size_t site); /* bytes a second, over the series */
 uint64_t watch_oldest_ms(const struct watch *watch, size_t site); /* its age; UINT64_MAX unknown */

@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: MIT
 """What it costs to be watched, and to watch.
 
-usage: watched.py BUILD-FOLDER [--rounds 7] [--only cpu,latency,screen,viewer] [--script FILE ARGUMENT...]
-cpu      CPU time of a Python program (PYTHONMALLOC=malloc), its helper's with it, with a viewer at 1 s against
-         without, in turns; and the helper's own share, which other load on the machine hardly touches
+usage: watched.py BUILD-FOLDER [--rounds 12] [--only cpu,latency,screen,viewer] [--script FILE ARGUMENT...]
+cpu      CPU time of one Python program (PYTHONMALLOC=malloc) that does the same turn of work again and again, its
+         helper's with it: turns with a viewer at 1 s against the turns before and after, without; and the helper's
+         own share, which other load on the machine hardly touches
 latency  what 999 of 1000 measures of four pairs of malloc and free stay below, watched against alone, in turns
 screen   from the command to the first screen of a program with 100,000 sites
 viewer   the screen's CPU time and the helper's, at 1 s, of that program, 10,000 of whose sites change in a tick
-A quiet machine, please: medians of pairs are printed, and the lowest."""
+Medians are printed, and where half of the pairs lie; beside them the same of what was not watched at all, which is
+the machine's noise. Each part ends after LIMIT_S seconds at most, with the rounds it has by then."""
 import argparse
-import ctypes
 import os
 import pty
-import resource
 import select
 import statistics
 import struct
@@ -24,17 +24,18 @@ import time
 
 from run import PYTHON
 
-SITES, CHANGING = 100000, 20000  # it gets round half of those in a second
+SITES, CHANGING = 100000, 12000  # it gets round nearly all of those in a second
+LIMIT_S, TURN_S = 95, 2.5
 COUNT, TICK = 5, 13  # LW_WIRE_COUNT, LW_WIRE_TICK
-PR_SET_CHILD_SUBREAPER = 36
 
 
-def seconds(usage):
-    return usage.ru_utime + usage.ru_stime
-
-
-def children_cpu():
-    return seconds(resource.getrusage(resource.RUSAGE_CHILDREN))
+def within_limit(rounds):
+    """Their numbers, until the time is over; two at least."""
+    end_s = time.monotonic() + LIMIT_S
+    for i in range(rounds):
+        if i >= 2 and time.monotonic() > end_s:
+            break
+        yield i
 
 
 def helper_of(pid):
@@ -84,55 +85,79 @@ def end(process):
 
 
 def percent_more(pairs):
+    if len(pairs) < 2:
+        return 'one pair only: ' + ''.join(f'{100 * (watched / alone - 1):+.1f} %' for alone, watched in pairs)
     ratios = [100 * (watched / alone - 1) for alone, watched in pairs]
-    lowest = 100 * (min(watched for _, watched in pairs) / min(alone for alone, _ in pairs) - 1)
-    return f'{statistics.median(ratios):+.1f} % in the middle of {len(ratios)} pairs, {lowest:+.1f} % lowest to lowest'
+    low, _, high = statistics.quantiles(ratios, n=4)
+    return f'{statistics.median(ratios):+.1f} % in the middle of {len(ratios)} pairs (half of them {low:+.1f} to {high:+.1f})'
 
 
 # ---- what the program pays ----
 
-def run_program(bench, command, is_watched):
-    """CPU seconds of program and helper, and of the helper alone."""
-    process = subprocess.Popen(command, env=bench.env, stdout=subprocess.DEVNULL)
-    helper_s, viewer = 0.0, None
-    if is_watched:
-        time.sleep(0.3)
-        viewer = bench.view(process.pid, '--interval=1')
-    while True:
-        helper = is_watched and helper_of(process.pid)
-        helper_s = (helper and process_cpu(helper)) or helper_s
-        if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            break
-        time.sleep(0.05)
-    _, _, usage = os.wait4(process.pid, 0)
-    process.returncode = 0
-    if viewer:
-        viewer.communicate()
-    before = children_cpu()
-    try:  # a helper that outlived it is ours now; one that it has reaped is in its own sum
-        while True:
-            os.waitpid(-1, 0)
-    except ChildProcessError:
-        pass
-    helper_s = max(helper_s, children_cpu() - before)
-    return seconds(usage) + children_cpu() - before, helper_s
+# Reads lines; for each it does its turn of work once, and says so.
+TURNS = '''import sys
+sys.argv = sys.argv[1:]
+code, real = compile(open(sys.argv[0]).read(), sys.argv[0], 'exec'), sys.stdout
+print = lambda *_: None
+real.write('ready\\n'); real.flush()
+for line in sys.stdin:
+    for i in range(int(line)):
+        exec(code, {'__name__': '__main__', 'print': print})
+    real.write('done\\n'); real.flush()
+'''
+
+
+class Worker:
+    def __init__(self, bench, script):
+        self.bench = bench
+        self.process = subprocess.Popen(['python3', '-c', TURNS, *script], env=bench.env, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.process.stdout.readline()
+        self.repeats = 1
+        self.turn()
+        used = self.turn()
+        self.repeats = max(1, round(TURN_S / used))
+
+    def turn(self):
+        """CPU seconds of one."""
+        before = process_cpu(self.process.pid)
+        self.process.stdin.write(f'{self.repeats}\n')
+        self.process.stdin.flush()
+        self.process.stdout.readline()
+        return process_cpu(self.process.pid) - before
+
+    def watched_turn(self):
+        """CPU seconds of program and helper, and of the helper alone, its start with it."""
+        viewer = self.bench.view(self.process.pid, '--interval=1')
+        used = self.turn()
+        helper = helper_of(self.process.pid)
+        helper_s = process_cpu(helper) if helper else 0
+        stop(viewer)
+        while helper_of(self.process.pid):  # it goes when the program next allocates, or soon after
+            self.process.stdin.write('0\n')
+            self.process.stdin.flush()
+            self.process.stdout.readline()
+            time.sleep(0.05)
+        return used + helper_s, helper_s
 
 
 def measure_cpu(bench, rounds, script):
-    pairs, shares = [], []
+    pairs, same, shares = [], [], []
     with tempfile.NamedTemporaryFile('w', suffix='.py') as file:
         file.write(PYTHON)
         file.flush()
-        command = ['python3'] + (script or [file.name])
-        for i in range(rounds):
-            got = {}
-            for is_watched in (False, True) if i % 2 else (True, False):
-                got[is_watched], helper_s = run_program(bench, command, is_watched)
-                if is_watched:
-                    shares.append(100 * helper_s / got[True])
-            pairs.append((got[False], got[True]))
-    print(f'CPU of a Python program, watched: {percent_more(pairs)}; alone {statistics.median(p[0] for p in pairs):.2f} s;'
-          f' the helper takes {statistics.median(shares):.2f} % of it')
+        worker = Worker(bench, script or [file.name])
+        before = worker.turn()
+        for _ in within_limit(rounds):
+            used, helper_s = worker.watched_turn()
+            after = worker.turn()
+            pairs.append(((before + after) / 2, used))
+            same.append((before, after))
+            shares.append(100 * helper_s / used)
+            before = after
+    end(worker.process)
+    print(f'CPU of a Python program, watched: {percent_more(pairs)}; alone {statistics.median(p[0] for p in pairs):.2f} s'
+          f' a turn; the helper takes {statistics.median(shares):.2f} % of it; noise: {percent_more(same)}', flush=True)
 
 
 def ask(process):
@@ -143,20 +168,20 @@ def ask(process):
 
 def measure_latency(bench, rounds):
     process = bench.start('latency')
-    pairs = []
+    pairs, same = [], []
     ask(process)
-    for i in range(rounds):
-        got = {}
-        for is_watched in (False, True) if i % 2 else (True, False):
-            viewer = is_watched and bench.view(process.pid, '--interval=1')
-            if viewer:
-                viewer.stdout.readline()
-            got[is_watched] = ask(process)
-            if viewer:
-                stop(viewer)
-        pairs.append((got[False], got[True]))
+    before = ask(process)
+    for _ in within_limit(2 * rounds):
+        viewer = bench.view(process.pid, '--interval=1')
+        viewer.stdout.readline()
+        watched = ask(process)
+        stop(viewer)
+        after = ask(process)
+        pairs.append(((before + after) / 2, watched))
+        same.append((before, after))
+        before = after
     print(f'p99.9 of four pairs of malloc and free, watched: {percent_more(pairs)};'
-          f' alone {statistics.median(p[0] for p in pairs):.0f} ns')
+          f' alone {statistics.median(p[0] for p in pairs):.0f} ns; noise: {percent_more(same)}', flush=True)
     end(process)
 
 
@@ -214,13 +239,13 @@ def changes_in_a_tick(bench, pid):
 def measure_screen(bench, rounds):
     process = bench.start('wild', str(SITES), str(CHANGING))
     took = []
-    for _ in range(rounds):
+    for _ in within_limit(rounds):
         screen = Screen(bench, process.pid)
         took.append(screen.read(60, b'? help') or 60)
         cpu = process_cpu(screen.pid)
         screen.close()
     print(f'first screen of {SITES} sites: {statistics.median(took):.2f} s, lowest {min(took):.2f} s;'
-          f' {cpu:.2f} s of CPU')
+          f' {cpu:.2f} s of CPU', flush=True)
     end(process)
 
 
@@ -230,7 +255,7 @@ def measure_viewer(bench, rounds):
     screen.read(60, b'? help')
     screen.read(3)
     used, helped = [], []
-    for _ in range(rounds):
+    for _ in within_limit(rounds):
         before, its_before, began = process_cpu(screen.pid), process_cpu(helper_of(process.pid)), time.monotonic()
         screen.read(4)
         passed = time.monotonic() - began
@@ -238,28 +263,26 @@ def measure_viewer(bench, rounds):
         helped.append(100 * (process_cpu(helper_of(process.pid)) - its_before) / passed)
     screen.close()
     print(f'viewer of {SITES} sites, {changes_in_a_tick(bench, process.pid):.0f} of them changing in a tick:'
-          f' {statistics.median(used):.1f} % of a core (most {max(used):.1f}), the helper {statistics.median(helped):.1f} %')
+          f' {statistics.median(used):.1f} % of a core (most {max(used):.1f}), the helper {statistics.median(helped):.1f} %', flush=True)
     end(process)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('build')
-    parser.add_argument('--rounds', type=int, default=7)
+    parser.add_argument('--rounds', type=int, default=12)
     parser.add_argument('--only', default='cpu,latency,screen,viewer')
     parser.add_argument('--script', nargs=argparse.REMAINDER)
     given = parser.parse_args()
     bench = Bench(os.path.realpath(given.build))
     wanted = given.only.split(',')
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    print(f'load average {os.getloadavg()[0]:.1f}')
+    print(f'load average {os.getloadavg()[0]:.1f}', flush=True)
     for name, measure in (('cpu', lambda: measure_cpu(bench, given.rounds, given.script)),
                           ('latency', lambda: measure_latency(bench, given.rounds)),
                           ('screen', lambda: measure_screen(bench, given.rounds)),
                           ('viewer', lambda: measure_viewer(bench, given.rounds))):
         if name in wanted:
             measure()
-            sys.stdout.flush()
 
 
 main()

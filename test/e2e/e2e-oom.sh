@@ -41,6 +41,21 @@ says() { # FILE: that it was killed with the memory it took
 	grep -qE '[3-5][0-9](\.[0-9]+)? MiB .* in [3-5][0-9] blocks' "$1" && grep -qi 'killed' "$1"
 }
 
+# what grows there is told when the limit of the group, not the memory of the machine, is reached
+mkfifo fifo.in
+# shellcheck disable=SC2016 # for the shell inside
+sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" env LD_PRELOAD="$library" LEAKWATCH_OPTIONS=report=never \
+	"$victims/victim-live" grow <fifo.in >out 2>err &
+pid=$!
+exec 9>fifo.in
+within 5 grep -q ready out
+"$build/snapshot/leakwatch-snapshot" --json --interval=0.1 "$pid" >ticks.json 2>ticks.err 9>&- &
+ok 'a viewer tells when the limit will be reached' \
+	within 5 grep -qE '"reason":"[^"]*not levelling off; the [0-4]?[0-9](\.[0-9]+)? MiB left run out in ' ticks.json
+let_go
+reap
+wait
+
 mkdir logs
 inside env LD_PRELOAD="$library" LEAKWATCH_OPTIONS="log_path=$work/logs/%p" "$victims/victim-die" eat
 ok 'the OOM killer ends it' was_killed

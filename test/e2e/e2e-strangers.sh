@@ -156,6 +156,25 @@ else
 fi
 nothing_left
 
+# ---- no queue to be had ----
+
+if [ -n "${LW_OWN_IPC:-}" ] && [ -w /proc/sys/kernel/msgmni ]; then
+	most_queues=$(cat /proc/sys/kernel/msgmni)
+	echo 0 >/proc/sys/kernel/msgmni
+	OPTIONS=report=never:verbose=1 start "$victims/victim-live" grow
+	ok 'no queue is to be had: verbose says so' matches err 'queue: none .error 28., viewers read the region instead'
+	timeout 60 "$snapshot" --interval=0.1 --count=2 "$pid" >seen 9>&-
+	ok 'the region is read, and the viewer says why' matches seen 'read from its region: it has no message queue'
+	ok 'with what it holds' matches seen 'grow_here'
+	echo "$most_queues" >/proc/sys/kernel/msgmni
+	let_go
+	reap
+	ok 'it ends as it would alone' is_status 7
+	nothing_left
+else
+	skip 'no queue to be had' 'no IPC namespace of its own, or no say in its limits'
+fi
+
 # ---- terminals ----
 
 if ! command -v tmux >/dev/null; then

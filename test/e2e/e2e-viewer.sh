@@ -128,6 +128,38 @@ ok 'is still there' shows 'peak'
 ok 'q' close_screen
 nothing_left
 
+# ---- any frame of a stack ----
+
+OPTIONS=report=never start "$victims/victim-watched" run
+open_screen "$snapshot $pid"
+ok 'three sites' shows '^1/3 by held'
+press '/'
+press at_the_top
+press Enter
+ok 'a text is found in the whole stack' shows '^1/1 by held  only at_the_top' ' allocate victim-w'
+press Enter
+ok 'which has it' shows '^#0 allocate ' '^#1 at_the_top '
+ok 'q' close_screen
+let_go
+reap
+
+# ---- colour ----
+
+OPTIONS=report=never start "$victim" grow
+open_screen "$snapshot $pid"
+in_red() { screen capture-pane -pe | grep -P '\x1b\[[0-9;]*31m.*grow_here'; }
+ok 'what grows is red' within 10 in_red
+nothing_else() { [ "$(screen capture-pane -pe | grep -cP '\x1b\[[0-9;]*3[0-7]m')" -eq 1 ]; }
+ok 'and nothing else has a colour' within 5 nothing_else
+ok 'q' close_screen
+open_screen "env NO_COLOR=1 $snapshot $pid"
+ok 'NO_COLOR: it grows' shows 'growing +grow_here'
+no_colour() { ! screen capture-pane -pe | grep -P '\x1b\[[0-9;]*3[0-7]m'; }
+ok 'without a colour' no_colour
+ok 'q' close_screen
+let_go
+reap
+
 # ---- a terminal that knows nothing ----
 
 OPTIONS=report=never start "$victim" grow

@@ -6,7 +6,7 @@
 
 #include "snapshot/view/watch.h"
 
-/* Names as the symbols would give them: each module-less frame is "f<pc>". */
+/* Names as the symbols would give them. */
 struct symbols {
 	int unused;
 };
@@ -20,14 +20,11 @@ const char *symbols_variable(struct symbols *symbols, unsigned module, uint64_t 
 const struct symbol_frame *symbols_resolve(
 	struct symbols *symbols, unsigned module, uint64_t offset, bool exact_pc, size_t *nr_frames)
 {
-	static struct symbol_frame frame;
-	static char name[32];
+	static const struct symbol_frame frames[] = {{.function = "function"}, {.function = "other"}, {.function = "outer"}};
 
 	(void)symbols, (void)module, (void)exact_pc;
-	(void)snprintf(name, sizeof(name), "f%u", (unsigned)offset);
-	frame.function = offset == 0x20 ? "other" : "function";
 	*nr_frames = 1;
-	return &frame;
+	return &frames[offset / 0x10 > 2 ? 2 : offset == 0x20];
 }
 
 const char *symbols_callee(struct symbols *symbols, unsigned module, uint64_t offset)
@@ -66,6 +63,19 @@ static void say_site(uint32_t id, uint64_t pc)
 			     .oldest_ms = UINT32_MAX}};
 
 	record.site.pc[0] = pc;
+	(void)watch_record(&watch, &record.site.head);
+}
+
+static void say_deep_site(uint32_t id, uint64_t pc, uint64_t caller)
+{
+	union {
+		struct lw_wire_site site;
+		unsigned char room[64];
+	} record = {.site = {.head = {LW_WIRE_SITE, LW_WIRE_VERSION, 64}, .id = id, .nr_frames = 2, .kind = LW_KIND_MALLOC,
+			     .oldest_ms = UINT32_MAX}};
+
+	record.site.pc[0] = pc;
+	record.site.pc[1] = caller;
 	(void)watch_record(&watch, &record.site.head);
 }
 
@@ -148,11 +158,22 @@ static void test_order(void)
 	is_u64(order[0], 2, "by change");
 	is_u64(watch_order(&watch, WATCH_BY_BYTES, "OTHER", &order, &max_order), 1, "a filter, whatever the case");
 	is_u64(order[0], 1, "finds the function");
+	is_u64(watch_order(&watch, WATCH_BY_BYTES, "outer", &order, &max_order), 0, "one that nobody has");
 	watch.patience_ns = 1;
-	watch.sites[0].is_judged = false;
-	is_u64(watch_order(&watch, WATCH_BY_BYTES, "function", &order, &max_order), 1, "without time no new names");
-	is_u64(watch.nr_pending, 1, "and what is pending is counted");
+	is_u64(watch_order(&watch, WATCH_BY_BYTES, "function", &order, &max_order), 0, "without time no new names");
+	is_u64(watch.nr_pending, 3, "and what is pending is counted");
 	watch.patience_ns = 0;
+	watch.nr_pending = 0;
+	is_u64(watch_order(&watch, WATCH_BY_BYTES, "function", &order, &max_order), 2, "with time there are");
+	watch.patience_ns = 1;
+	is_u64(watch_order(&watch, WATCH_BY_BYTES, "function", &order, &max_order), 2, "which are remembered");
+	is_u64(watch.nr_pending, 0, "so that nothing is pending");
+	watch.patience_ns = 0;
+	say_deep_site(13, 0x10, 0x30);
+	say_count(13, 9, 1, 3600);
+	say_tick(4500);
+	is_u64(watch_order(&watch, WATCH_BY_BYTES, "outer", &order, &max_order), 1, "a caller is found, too");
+	is_u64(order[0], 3, "it is that one");
 	free(order);
 }
 
