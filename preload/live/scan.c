@@ -86,6 +86,7 @@ static void fill_plan(uint32_t flags, const struct lw_options *options)
 	plan.main_descriptor = is_first_main ? first_descriptor : 0;
 	plan.flags = flags;
 	plan.nr_threads = 0;
+	plan.is_shared = false;
 }
 
 static void add_caller(const uint64_t regs[LW_NR_REGS])
@@ -112,7 +113,7 @@ static void wait_for_keeper(void)
 
 void lw_scan_at_exit(const uint64_t regs[LW_NR_REGS], const struct lw_options *options)
 {
-	uint64_t mask;
+	uint64_t needed_bytes, mask;
 
 	lw_sys_block_signals(&mask);
 	(void)__atomic_exchange_n(&is_starting, 1, __ATOMIC_ACQUIRE); /* no other begins any more */
@@ -128,9 +129,10 @@ void lw_scan_at_exit(const uint64_t regs[LW_NR_REGS], const struct lw_options *o
 		if (keeper < 0)
 			lw_scan_refuse(LW_SCAN_WHY_CLONE);
 		wait_for_keeper();
-	} else if (!lw_scan_has_memory(lw_scan_needed_bytes())) {
+	} else if (needed_bytes = lw_scan_needed_bytes(), !lw_scan_has_memory(needed_bytes)) {
 		lw_scan_refuse(LW_SCAN_WHY_MEMORY);
 	} else {
+		plan.is_shared = lw_scan_may_share(needed_bytes);
 		plan.hot = lw_hot;
 		plan.step = LW_SCAN_STEP_ONLY;
 		lw_box->scan.began_mono_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
@@ -250,6 +252,7 @@ void lw_scan_after_death(void)
 	plan.list = NULL;
 	plan.vectors = NULL;
 	plan.nr_threads = 0;
+	plan.is_shared = false;
 	lw_box->scan.began_mono_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
 	lw_scan_once(&plan, NULL);
 }

@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -31,6 +32,10 @@ static uint32_t nr_chains;
 
 extern int _IO_file_doallocate(void *file) __attribute__((weak)); /* of libc; no header declares it */
 
+#ifndef SA_RESTORER
+#define SA_RESTORER 0x04000000
+#endif
+
 enum { SITE_UNKNOWN, SITE_PLAIN, SITE_LASTING, SITE_BARE };
 
 /* A buffer of stdio is as long as its file's blocks, or BUFSIZ: a power of two. */
@@ -47,8 +52,12 @@ struct gather {
 	uint64_t live_blocks, live_bytes;
 };
 
+static bool is_shared; /* our memory is the program's */
+
 static __attribute__((noreturn)) void leave(void)
 {
+	if (is_shared)
+		lw_scan_rooms_free();
 	for (;;)
 		(void)lw_syscall(SYS_exit_group, 0);
 }
@@ -65,7 +74,7 @@ static __attribute__((noreturn)) void fail(uint32_t state, uint32_t why)
 static void settle(bool is_waited_for)
 {
 	static const int limits[] = { RLIMIT_AS, RLIMIT_DATA };
-	int fd = lw_sys_open("/proc/self/oom_score_adj", O_WRONLY);
+	int fd = is_shared ? -1 : lw_sys_open("/proc/self/oom_score_adj", O_WRONLY);
 	struct rlimit limit;
 
 	if (fd >= 0) {
@@ -267,7 +276,8 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 
 	if (!lw_maps_read(&marks->maps))
 		fail(LW_SCAN_REFUSED, LW_SCAN_WHY_PROC);
-	(void)lw_syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (!is_shared)
+		(void)lw_syscall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
 	(void)lw_cfi_function((uintptr_t)_IO_file_doallocate, &gather->buffers_from, &gather->buffers_to);
 	gather->nr_sites = lw_load_acquire(&lw_own.nr_sites);
 	gather->site_kinds = lw_scan_room(gather->nr_sites + 1);
@@ -313,14 +323,48 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	write_results(gather, sites, plan);
 }
 
+/* struct sigaction of the kernel */
+struct action {
+	void (*handler)(int);
+	uint64_t flags;
+	void (*restorer)(void);
+	uint64_t mask;
+};
+
+static __attribute__((noreturn)) void crash(int signal)
+{
+	(void)signal;
+	for (;;)
+		(void)lw_syscall(SYS_exit_group, 1);
+}
+
+/* A scanner that crashes must not be dumped with the memory it shares: there are kernels that end all who share it. */
+static void catch_crashes(void)
+{
+	static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE };
+	struct action action = { .handler = crash, .flags = SA_RESTORER | SA_NODEFER };
+	uint64_t mask = 0;
+
+	for (size_t i = 0; i < LW_ARRAY_LENGTH(signals); i++) {
+		(void)lw_syscall(SYS_rt_sigaction, signals[i], &action, 0, sizeof(mask));
+		mask |= UINT64_C(1) << (signals[i] - 1);
+	}
+	(void)lw_syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &mask, 0, sizeof(mask));
+}
+
 void lw_scan_child(const struct lw_scan_plan *plan)
 {
 	static struct gather gather;
 
+	gather = (struct gather){ 0 };
+	is_shared = plan->is_shared;
+	if (is_shared)
+		catch_crashes();
 	(void)lw_syscall(SYS_close_range, 0, ~0u, 0);
 	(void)lw_syscall(SYS_prctl, PR_SET_PDEATHSIG, 9 /* SIGKILL */, 0, 0, 0);
 	settle(plan->flags & LW_SCAN_AT_EXIT);
-	lw_hot = plan->hot;
+	if (!is_shared)
+		lw_hot = plan->hot; /* the kernel has wiped ours */
 	find_out(&gather, plan);
 	leave();
 }

@@ -12,7 +12,28 @@ enum { FIRST_ENTRIES = 4096, BLOCKS_A_STRETCH = 8, HUGE_BYTES = 16 << 20, SMALL_
 static const uint64_t many_entries = UINT64_C(1) << 27; /* 2 GiB of addresses */
 
 static const uint64_t region_bytes = UINT64_C(1) << LW_SCAN_REGION_BITS;
+/* What was mapped; more is not, of what stays. */
+static struct room {
+	long at;
+	uint64_t bytes;
+} rooms[32];
+static uint32_t nr_rooms;
+
 static const uint64_t max_entries = LW_SCAN_SINGLE - 1;
+
+static void note_room(long at, uint64_t bytes)
+{
+	if (nr_rooms < LW_ARRAY_LENGTH(rooms))
+		rooms[nr_rooms++] = (struct room){ at, LW_ALIGN_UP(bytes, UINT64_C(4096)) };
+}
+
+void lw_scan_rooms_free(void)
+{
+	while (nr_rooms) {
+		nr_rooms--;
+		(void)lw_syscall(SYS_munmap, rooms[nr_rooms].at, rooms[nr_rooms].bytes);
+	}
+}
 
 void *lw_scan_room(uint64_t bytes)
 {
@@ -21,6 +42,7 @@ void *lw_scan_room(uint64_t bytes)
 
 	if (lw_sys_failed(at))
 		return NULL;
+	note_room(at, bytes);
 	if (bytes >= HUGE_BYTES) /* looked at in no order: fewer misses of the TLB */
 		(void)lw_syscall(SYS_madvise, at, bytes, MADV_HUGEPAGE);
 	return (void *)at;
@@ -33,6 +55,7 @@ static void *reserve(uint64_t bytes)
 
 	if (lw_sys_failed(at))
 		return NULL;
+	note_room(at, bytes);
 	(void)lw_syscall(SYS_madvise, at, SMALL_PAGES_BYTES, MADV_NOHUGEPAGE);
 	(void)lw_syscall(SYS_madvise, at + SMALL_PAGES_BYTES, bytes - SMALL_PAGES_BYTES, MADV_HUGEPAGE);
 	return (void *)at;
@@ -96,6 +119,8 @@ static bool merge(struct lw_scan_index *index, uint64_t middle, uint64_t end)
 		all[--to] = is_left ? all[--left] : aside[--nr_aside];
 	}
 	(void)lw_syscall(SYS_munmap, aside, LW_ALIGN_UP(bytes, UINT64_C(4096)));
+	if (nr_rooms && rooms[nr_rooms - 1].at == (long)aside)
+		nr_rooms--;
 	return true;
 }
 

@@ -75,6 +75,9 @@ LW_INLINE uint32_t lw_scan_site(const struct lw_scan_entry *entry)
 /* Untouched pages; NULL: none to be had. Counted in *used_bytes by what will be touched, so not here. */
 void *lw_scan_room(uint64_t bytes);
 
+/* Gives back all that lw_scan_room() and the index took: where the memory is not the scanner's own. */
+void lw_scan_rooms_free(void);
+
 /* Blocks may come in any order; in the order of addresses they come cheapest. */
 void lw_scan_index_add(struct lw_scan_index *index, uint64_t start, uint64_t bytes, uint32_t site,
 		uint64_t marks);

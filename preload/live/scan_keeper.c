@@ -16,6 +16,7 @@
 
 enum {
 	STACK_BYTES = 64 << 10,
+	MOST_SHARED = 32 << 20, /* memory for a scanner in the program's own: more would raise its peak */
 	/*
 	 * Between two snapshots, and so the least age of what is accused. Where registers are not known: longer than any
 	 * few instructions, even of a thread that waits for a core.
@@ -92,14 +93,48 @@ static void wait_for(int scanner, int32_t parent)
 	}
 }
 
+static bool has_stack(void)
+{
+	if (!keeper.stack)
+		keeper.stack = lw_mem_map(STACK_BYTES, "leakwatch keeper");
+	return keeper.stack;
+}
+
+static void run_shared(void *plan)
+{
+	lw_scan_child(plan);
+}
+
+/* Pages are locked into memory as soon as they are mapped: the scanner's reserves would be too. */
+static bool is_all_locked(void)
+{
+	unsigned char *page = lw_mem_map(4096, "leakwatch page"), is_there = 1;
+
+	if (!page)
+		return true;
+	if (lw_syscall(SYS_mincore, page, 4096, &is_there) < 0)
+		is_there = 1;
+	lw_mem_unmap(page, 4096);
+	return is_there & 1;
+}
+
+bool lw_scan_may_share(uint64_t needed_bytes)
+{
+	return needed_bytes <= MOST_SHARED && has_stack() && !is_all_locked();
+}
+
 /* The copy is made here; in it this does not return. */
 static LW_NOINLINE int start(const struct lw_scan_plan *plan)
 {
+	static int32_t tid;
 	int scanner;
 
 	lw_store(&lw_box->scan.outcome, LW_SCAN_OUTCOME_NONE);
 	if (lw_load(&lw_box->scan.state) != LW_SCAN_DONE)
 		lw_store_release(&lw_box->scan.state, LW_SCAN_RUNNING);
+	if (plan->is_shared)
+		return (int)lw_sys_clone(CLONE_VM | CLONE_UNTRACED, keeper.stack + STACK_BYTES, &tid,
+				(void *)lw_thread_pointer(), run_shared, (void *)(uintptr_t)plan);
 	scanner = (int)lw_syscall(SYS_clone, CLONE_UNTRACED, 0, 0, 0, 0);
 	if (scanner == 0)
 		lw_scan_child(plan);
@@ -221,9 +256,7 @@ int lw_scan_keeper_start(struct lw_scan_plan *plan, bool is_waiting)
 	uint64_t mask;
 	long pid;
 
-	if (!keeper.stack)
-		keeper.stack = lw_mem_map(STACK_BYTES, "leakwatch keeper");
-	if (!keeper.stack)
+	if (!has_stack())
 		return -ENOMEM;
 	keeper.plan = plan;
 	keeper.nr_known = plan->nr_threads;

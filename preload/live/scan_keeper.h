@@ -17,6 +17,12 @@
  */
 int lw_scan_keeper_start(struct lw_scan_plan *plan, bool is_waiting);
 
+/*
+ * May a scanner that takes about so many bytes run in the memory of the process itself, whose only thread waits? That
+ * spares the copy, which for a heap of 100 MB costs as much as the search.
+ */
+bool lw_scan_may_share(uint64_t needed_bytes);
+
 /* Starts a scanner in the calling process and waits for it, a bounded time; lw_box->scan says what came of it. */
 void lw_scan_once(const struct lw_scan_plan *plan, void (*thaw)(void));
 
