@@ -12,7 +12,7 @@
 static void keep(struct lw_thread *thread, const struct lw_frame *frame, const struct lw_stack *stack,
 		const struct lw_site_found *site, uint64_t key, uint32_t generation)
 {
-	lw_memo_keep(thread->memos, frame, stack, site->pcs, site->id, key, generation);
+	lw_memo_keep(thread, frame, stack, site->pcs, site->id, key, generation);
 	if (LW_UNLIKELY(thread->memos->turn % LW_MEMO_LOOK == 0))
 		lw_threads_more_memos(thread);
 }

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "preload/unwind/rules.h"
+#include "preload/unwind/trail.h"
+
 /* Slots rise in a stack that can be repeated. */
 static uint16_t highest_slot(const struct lw_stack *stack)
 {
@@ -16,16 +19,50 @@ static uint16_t highest_slot(const struct lw_stack *stack)
 	return highest;
 }
 
-void lw_memo_keep(struct lw_memos *memos, const struct lw_frame *frame, const struct lw_stack *stack,
+uint32_t lw_memo_place_in_crowd(const struct lw_thread *thread, const struct lw_memos *memos, const struct lw_frame *frame)
+{
+	uint64_t hash = frame->pc ^ frame->sp << 13 ^ frame->sp >> 3;
+	uintptr_t pc = frame->pc, sp = frame->sp;
+
+	for (int i = 0; i < LW_MEMO_STEPS && sp >= thread->stack_lo; i++) {
+		uint32_t rule = lw_rules_find(pc);
+
+		sp += 8 * (uintptr_t)lw_rule_cfa(rule);
+		if (!lw_trail_can_follow(rule) || sp > thread->stack_hi || sp & 7)
+			break;
+		pc = ((const uintptr_t *)sp)[-1];
+		hash = (hash ^ pc) * UINT64_C(0xbf58476d1ce4e5b9);
+		hash ^= hash >> 32;
+	}
+	return (uint32_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> (64 - memos->bits));
+}
+
+/* Where to write; counts who has to go for it, with the place's own pc, until they are a crowd. */
+static uint32_t place_for(const struct lw_thread *thread, struct lw_memos *memos, const struct lw_frame *frame, uint32_t *way)
+{
+	uint32_t place = lw_memo_place(memos, frame), last = memos->last[place];
+
+	*way = memos->turn++ % LW_MEMO_WAYS;
+	if (lw_memo_is_crowded(last))
+		return lw_memo_place_in_crowd(thread, memos, frame);
+	if (memos->entries[place][*way].pc == frame->pc && last < UINT8_MAX - LW_MEMO_WAYS)
+		memos->last[place] = (uint8_t)(last + LW_MEMO_WAYS);
+	return place;
+}
+
+void lw_memo_keep(const struct lw_thread *thread, const struct lw_frame *frame, const struct lw_stack *stack,
 		const uint64_t *pcs, uint32_t site, uint64_t key, uint32_t generation)
 {
-	uint32_t place = lw_memo_place(memos, frame), way = memos->turn++ % LW_MEMO_WAYS;
-	struct lw_memo *memo = &memos->entries[place][way];
+	struct lw_memos *memos = thread->memos;
 	const struct lw_link *links = stack->links;
+	struct lw_memo *memo;
+	uint32_t place, way;
 
 	if (!stack->is_repeatable || !site || stack->nr + 2 * stack->nr_links > LW_MEMO_HALVES)
 		return;
-	memos->last[place] = (uint8_t)way;
+	place = place_for(thread, memos, frame, &way);
+	memo = &memos->entries[place][way];
+	memos->last[place] = (uint8_t)(memos->last[place] / LW_MEMO_WAYS * LW_MEMO_WAYS + way);
 	memo->pc = frame->pc;
 	memo->pcs = pcs;
 	memo->site = site;

@@ -12,7 +12,8 @@
  * positions are 16-bit word counts, so an entry for 32 frames takes 256 bytes. The stack pointer is
  * no part of the entry (positions are relative to it), only of its place in the table, so that the
  * levels of a recursion do not throw each other out. Stacks that differ only further out come by
- * the same place, so a place has four entries; without that, four of five misses were theirs.
+ * the same place, so a place has four entries; without that, four of five misses were theirs. Where
+ * many more than four come by, the place is found by some of their return addresses too.
  *
  * Words no rule needs (a saved frame pointer that no outer frame is found by) are no part of it:
  * with them the hit rate on real programs was half. A dlclose makes all entries void (generation).
@@ -30,6 +31,8 @@ enum {
 	LW_MEMO_MORE_BITS = 9,	   /* and in the larger one */
 	LW_MEMO_LOOK = 8192,	   /* whether it is needed is asked after so many new entries */
 	LW_MEMO_WAYS = 4,	   /* entries at each */
+	LW_MEMO_CROWD = 16, /* entries thrown out of a place before more is asked of a stack */
+	LW_MEMO_STEPS = 2,  /* return addresses that are asked for then */
 	LW_MEMO_HALVES = 109,	   /* 16-bit numbers per entry: slots, then links in pairs */
 };
 
@@ -52,7 +55,7 @@ _Static_assert(sizeof(struct lw_memo) == 256, "four lines an entry");
 struct lw_memos {
 	uint32_t turn;	/* which entry of a place is given up next; counts the new ones */
 	uint32_t bits;	/* log2 of the number of places */
-	uint8_t *last;	/* by place: the entry that was right last time, which is tried first */
+	uint8_t *last;	/* by place: the entry that was right last time, which is tried first | thrown out, times LW_MEMO_WAYS */
 	struct lw_memo (*entries)[LW_MEMO_WAYS];
 };
 
@@ -86,6 +89,14 @@ LW_INLINE uint32_t lw_memo_place(const struct lw_memos *memos, const struct lw_f
 	uint64_t mixed = (frame->pc ^ frame->sp << 13 ^ frame->sp >> 3) * UINT64_C(0x9e3779b97f4a7c15);
 
 	return (uint32_t)(mixed >> (64 - memos->bits));
+}
+
+/* The place of a stack where too many come by the first one: a hash of that and of the next return addresses. */
+uint32_t lw_memo_place_in_crowd(const struct lw_thread *thread, const struct lw_memos *memos, const struct lw_frame *frame);
+
+LW_INLINE bool lw_memo_is_crowded(uint32_t last)
+{
+	return last >= LW_MEMO_CROWD * LW_MEMO_WAYS;
 }
 
 /* Do all links hold: was each frame pointer what the outer frames were found by? */
@@ -140,19 +151,24 @@ LW_INLINE uint32_t lw_memo_find(struct lw_thread *thread, const struct lw_frame 
 	struct lw_memos *memos = thread->memos;
 	uint32_t place = lw_memo_place(memos, frame), last = memos->last[place], site = 0;
 
+	if (LW_UNLIKELY(lw_memo_is_crowded(last))) {
+		place = lw_memo_place_in_crowd(thread, memos, frame);
+		last = memos->last[place];
+	}
+
 	/* one loop, the likely entry first: two copies of the comparison cost instruction cache */
 	for (uint32_t i = 0; i < LW_MEMO_WAYS && !site; i++) {
 		uint32_t way = (last + i) % LW_MEMO_WAYS;
 
 		site = lw_memo_match(thread, &memos->entries[place][way], frame, key);
 		if (LW_UNLIKELY(site && i))
-			memos->last[place] = (uint8_t)way;
+			memos->last[place] = (uint8_t)(memos->last[place] / LW_MEMO_WAYS * LW_MEMO_WAYS + way);
 	}
 	return site;
 }
 
 /* Remembers what a walk found; does nothing for one that cannot be remembered. */
-void lw_memo_keep(struct lw_memos *memos, const struct lw_frame *frame, const struct lw_stack *stack,
+void lw_memo_keep(const struct lw_thread *thread, const struct lw_frame *frame, const struct lw_stack *stack,
 		const uint64_t *pcs, uint32_t site, uint64_t key, uint32_t generation);
 
 #endif

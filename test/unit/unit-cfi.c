@@ -194,7 +194,7 @@ __attribute__((noinline)) static void probe(void)
 #endif
 	memset(&room, 0, sizeof(room));
 	lw_self.memos = lw_memos_init(&room);
-	lw_memo_keep(lw_self.memos, &frame, &stack, stack.pcs, seen.nr, 1, 0);
+	lw_memo_keep(&lw_self, &frame, &stack, stack.pcs, seen.nr, 1, 0);
 	seen.nr_forgotten += (lw_memo_find(&lw_self, &frame, 1) == seen.nr) !=
 			     (stack.is_repeatable && stack.nr + 2 * stack.nr_links <= LW_MEMO_HALVES);
 	seen.nr_walked_twice += !is_prefix(&frame, &stack);

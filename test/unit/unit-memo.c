@@ -82,7 +82,7 @@ static struct lw_frame make(struct lw_stack *stack, uint32_t from, uint32_t nr, 
 	}
 	memcpy(pcs, stack->pcs, sizeof(pcs));
 	forget_all();
-	lw_memo_keep(thread.memos, &frame, stack, pcs, SITE, KEY, lw_hot.generation);
+	lw_memo_keep(&thread, &frame, stack, pcs, SITE, KEY, lw_hot.generation);
 	return frame;
 }
 
@@ -221,10 +221,10 @@ static void test_not_kept(void)
 	ok(is_good, "what does not fit an entry is not kept");
 	frame = make(&stack, 0, 10, 2);
 	forget_all();
-	lw_memo_keep(thread.memos, &frame, &stack, pcs, 0, KEY, lw_hot.generation);
+	lw_memo_keep(&thread, &frame, &stack, pcs, 0, KEY, lw_hot.generation);
 	ok(find(&frame) == 0, "a stack without a site is not kept");
 	stack.is_repeatable = false;
-	lw_memo_keep(thread.memos, &frame, &stack, pcs, SITE, KEY, lw_hot.generation);
+	lw_memo_keep(&thread, &frame, &stack, pcs, SITE, KEY, lw_hot.generation);
 	ok(find(&frame) == 0, "a stack that depends on other words is not kept");
 }
 
@@ -240,7 +240,7 @@ static void test_ways(void)
 	for (uint32_t i = 0; i <= LW_MEMO_WAYS; i++) {
 		memcpy(outer[i], pcs, sizeof(pcs));
 		outer[i][19] = 0x777000 + i;
-		lw_memo_keep(thread.memos, &frame, &stack, outer[i], SITE + 1 + i, KEY, lw_hot.generation);
+		lw_memo_keep(&thread, &frame, &stack, outer[i], SITE + 1 + i, KEY, lw_hot.generation);
 	}
 	for (uint32_t round = 0; round < NR_ROUNDS; round++) {
 		uint32_t i = 1 + any(LW_MEMO_WAYS);

@@ -58,7 +58,7 @@ void __real_lw_track_alloc(const void *, size_t, enum lw_kind, const struct lw_f
 void __wrap_lw_track_alloc(const void *, size_t, enum lw_kind, const struct lw_frame *);
 typedef __typeof__(lw_memo_keep) memo_keep_fn;
 extern memo_keep_fn __real_lw_memo_keep;
-void __wrap_lw_memo_keep(struct lw_memos *, const struct lw_frame *, const struct lw_stack *,
+void __wrap_lw_memo_keep(const struct lw_thread *, const struct lw_frame *, const struct lw_stack *,
 		const uint64_t *, uint32_t, uint64_t, uint32_t);
 
 static enum mode mode;
@@ -200,11 +200,11 @@ void __wrap_lw_unwind_walk(struct lw_thread *thread, const struct lw_frame *fram
 	is_inside = false;
 }
 
-void __wrap_lw_memo_keep(struct lw_memos *memos, const struct lw_frame *frame, const struct lw_stack *stack,
+void __wrap_lw_memo_keep(const struct lw_thread *thread, const struct lw_frame *frame, const struct lw_stack *stack,
 		const uint64_t *pcs, uint32_t site, uint64_t key, uint32_t generation)
 {
 	if (get_mode() != MODE_WALK)
-		__real_lw_memo_keep(memos, frame, stack, pcs, site, key, generation);
+		__real_lw_memo_keep(thread, frame, stack, pcs, site, key, generation);
 }
 
 /* ---- memo: the recorded site against a walk ---- */
