@@ -8,7 +8,7 @@ enum { MAX_CUTS = 1 << 20 };
 
 bool lw_scan_cuts_init(struct lw_scan_cuts *cuts)
 {
-	cuts->cuts = lw_scan_room(MAX_CUTS * sizeof(*cuts->cuts));
+	cuts->cuts = lw_scan_sparse_room(MAX_CUTS * sizeof(*cuts->cuts));
 	cuts->nr = 0;
 	cuts->max = MAX_CUTS;
 	cuts->is_full = false;

@@ -35,7 +35,7 @@ void lw_scan_rooms_free(void)
 	}
 }
 
-void *lw_scan_room(uint64_t bytes)
+void *lw_scan_sparse_room(uint64_t bytes)
 {
 	long at = lw_syscall(SYS_mmap, 0, LW_ALIGN_UP(bytes, UINT64_C(4096)), PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -43,9 +43,17 @@ void *lw_scan_room(uint64_t bytes)
 	if (lw_sys_failed(at))
 		return NULL;
 	note_room(at, bytes);
-	if (bytes >= HUGE_BYTES) /* looked at in no order: fewer misses of the TLB */
-		(void)lw_syscall(SYS_madvise, at, bytes, MADV_HUGEPAGE);
+	(void)lw_syscall(SYS_madvise, at, bytes, MADV_NOHUGEPAGE);
 	return (void *)at;
+}
+
+void *lw_scan_room(uint64_t bytes)
+{
+	void *room = lw_scan_sparse_room(bytes);
+
+	if (room && bytes >= HUGE_BYTES) /* looked at in no order: fewer misses of the TLB */
+		(void)lw_syscall(SYS_madvise, room, bytes, MADV_HUGEPAGE);
+	return room;
 }
 
 /* Room for more than there will be; huge pages behind the first, which is all that most need. */
@@ -216,12 +224,11 @@ bool lw_scan_index_finish(struct lw_scan_index *index)
 	uint64_t nr_tables = count_tables(index), regions_max = UINT64_C(1) << (LW_SCAN_ADDRESS_BITS - LW_SCAN_REGION_BITS);
 	uint32_t nr = 0;
 
-	index->regions = lw_scan_room(regions_max * sizeof(*index->regions));
+	index->regions = lw_scan_sparse_room(regions_max * sizeof(*index->regions));
 	choose_stretch(index, nr_tables);
 	index->tables = lw_scan_room((nr_tables + 1) * stretches(index) * sizeof(*index->tables));
 	if (!index->regions || !index->tables)
 		return false;
-	(void)lw_syscall(SYS_madvise, index->regions, regions_max * sizeof(*index->regions), MADV_NOHUGEPAGE);
 	for (uint64_t i = 0; i < index->nr; i++)
 		enter(index, i, &nr);
 	for (uint64_t i = 0; i < index->nr; i++)

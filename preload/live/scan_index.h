@@ -74,6 +74,8 @@ LW_INLINE uint32_t lw_scan_site(const struct lw_scan_entry *entry)
 
 /* Untouched pages; NULL: none to be had. Counted in *used_bytes by what will be touched, so not here. */
 void *lw_scan_room(uint64_t bytes);
+/* The same where most of it will stay untouched: in no huge page, whatever its size. */
+void *lw_scan_sparse_room(uint64_t bytes);
 
 /* Gives back all that lw_scan_room() and the index took: where the memory is not the scanner's own. */
 void lw_scan_rooms_free(void);

@@ -120,8 +120,8 @@ bool lw_maps_read(struct lw_maps *maps)
 
 	maps->nr = 0;
 	maps->max = LW_MAPS_MAX;
-	maps->text = lw_scan_room(LW_MAPS_TEXT_BYTES);
-	maps->maps = lw_scan_room(LW_MAPS_MAX * sizeof(*maps->maps));
+	maps->text = lw_scan_sparse_room(LW_MAPS_TEXT_BYTES);
+	maps->maps = lw_scan_sparse_room(LW_MAPS_MAX * sizeof(*maps->maps));
 	maps->pagemap = lw_sys_open("/proc/self/pagemap", O_RDONLY);
 	fd = lw_sys_open("/proc/self/maps", O_RDONLY);
 	if (!maps->text || !maps->maps || fd < 0)
