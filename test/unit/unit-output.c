@@ -63,7 +63,7 @@ static void test_files(void)
 	is_u64(output_file("/dev/null", OUTPUT_IN_PLACE, "x", 1), 0, "a device");
 	is_u64(output_file("/dev/null", OUTPUT_REPLACE, "x", 1), 0, "is not replaced");
 	ok(stat("/dev/null", &stat_of) == 0 && S_ISCHR(stat_of.st_mode), "but written to");
-	is_u64(-output_file("/dev/full", OUTPUT_IN_PLACE, "x", 1), EIO, "a full device");
+	is_u64(-output_file("/dev/full", OUTPUT_IN_PLACE, "x", 1), ENOSPC, "a full device");
 }
 
 static void test_links(void)
