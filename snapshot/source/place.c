@@ -107,7 +107,7 @@ static long nr_filters(const char *path)
 
 static const char *task_forbids(pid_t pid, const char *task)
 {
-	char path[96], own[64] = "", next[64] = "";
+	char path[96], own[64] = "", next[64] = "", again[64];
 	long nr;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/task/%.10s/status", (int)pid, task);
@@ -120,8 +120,14 @@ static const char *task_forbids(pid_t pid, const char *task)
 		return errno == ENOENT ? NULL : "its namespaces are hidden from us";
 	(void)snprintf(path, sizeof(path), "/proc/%d/task/%.10s/ns/pid_for_children", (int)pid, task);
 	/* there is none yet, says the kernel, of a namespace whose first process is still to come */
-	if (readlink(path, next, sizeof(next) - 1) < 0 && errno != ENOENT)
-		return "its namespaces are hidden from us";
+	if (readlink(path, next, sizeof(next) - 1) < 0) {
+		if (errno != ENOENT)
+			return "its namespaces are hidden from us";
+		/* or the thread has ended: then it has no namespace at all */
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%.10s/ns/pid", (int)pid, task);
+		if (readlink(path, again, sizeof(again)) < 0)
+			return NULL;
+	}
 	return strcmp(own, next) ? "its children go to another pid namespace" : NULL;
 }
 
