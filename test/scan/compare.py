@@ -37,9 +37,9 @@ def own(frames, program):
         if any(re.search(r'\.(h|hh|hpp|tcc)$', p or '') for p in places):
             continue  # inlined out of a header
         if any(base in (os.path.basename(p or ''), os.path.splitext(os.path.basename(p or ''))[0]) for p in places):
-            return plain(function)
+            return plain(function) if function else os.path.basename(str(places[-1]))
     # no name in a stripped program: the file is what is left
-    return next((plain(f[0]) for f in frames if f[0]), os.path.basename(str(frames[0][-1]))) if frames else 'no stack'
+    return next((plain(f[0]) for f in frames if f[0]), os.path.basename(str(frames[0][-1]))) if frames else 'no-stack'
 
 
 def run(command, env=None):
