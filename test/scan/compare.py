@@ -6,7 +6,8 @@ usage: compare.py BUILD-FOLDER FILE.c|FILE.cc|--run 'COMMAND' ...
 A source is built twice, plain and with -fsanitize=leak; a COMMAND (a real program) is not built, so LeakSanitizer
 cannot see it and is left out. A site is the first function of the program itself in the stack; of each the bytes that are
 lost, or lost indirectly (not memcheck's `possibly`: interior pointers count as pointers here). A line that differs is marked with !, and the totals say how many agree. What is shown is
-for a person to judge: the tools are wrong in known ways (a stale word hides a leak from any of them)."""
+read against verdicts.txt beside this script, which says who is right about each line that differs, and why: a difference
+that is not explained there, or no longer stands as it is explained, is a failure (exit status 1)."""
 import collections
 import glob
 import json
@@ -33,9 +34,12 @@ def own(frames, program):
     base = os.path.basename(program)
     frames = [f for f in frames if not (f[0] or '').startswith('__interceptor_')]
     for function, *places in frames:
+        if any(re.search(r'\.(h|hh|hpp|tcc)$', p or '') for p in places):
+            continue  # inlined out of a header
         if any(base in (os.path.basename(p or ''), os.path.splitext(os.path.basename(p or ''))[0]) for p in places):
-            return plain(function)
-    return plain(frames[0][0]) if frames else '?'
+            return plain(function) if function else os.path.basename(str(places[-1]))
+    # no name in a stripped program: the file is what is left
+    return next((plain(f[0]) for f in frames if f[0]), os.path.basename(str(frames[0][-1]))) if frames else 'no-stack'
 
 
 def run(command, env=None):
@@ -99,10 +103,28 @@ def memcheck(command, program, folder):
     return found
 
 
-def show(name, columns):
+def verdicts():
+    """(program, site) -> (tools that are right, why)"""
+    known = {}
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'verdicts.txt'), encoding='utf-8') as file:
+        for line in file:
+            if line.strip() and not line.startswith('#'):
+                program, site, right, why = line.split(None, 3)
+                known[program, site] = (set(right.split(',')), why.strip())
+    return known
+
+
+def explain(known, name, site, columns):
+    """why the tools differ; None: nobody has said, or those said to be right do not agree among each other"""
+    right, why = known.get((name, site), (set(), None))
+    told = {found[site] for tool, found in columns if found is not None and tool in right}
+    return f'{",".join(sorted(right))} right: {why}' if len(told) == 1 else None
+
+
+def show(name, columns, known):
     tools = [t for t, found in columns if found is not None]
     sites = sorted({s for _, found in columns if found for s in found})
-    agree = 0
+    agree = unexplained = 0
     print(f'\n{name}: {", ".join(tools)}' + ('' if sites else ': nothing is lost'))
     for site in sites:
         numbers = [found[site] for _, found in columns if found is not None]
@@ -110,12 +132,17 @@ def show(name, columns):
         agree += same
         cells = '  '.join(f'{found[site]:>12}' if found is not None else f'{"-":>12}' for _, found in columns)
         print(f'{" " if same else "!"} {site[:44]:44} {cells}')
-    return len(sites), agree
+        if not same:
+            why = explain(known, name, site, columns)
+            unexplained += not why
+            print(f'    {why or "NOT EXPLAINED"}')
+    return len(sites), agree, unexplained
 
 
 def main():
     build, rest = os.path.abspath(sys.argv[1]), sys.argv[2:]
-    sites = agree = 0
+    sites = agree = unexplained = 0
+    known = verdicts()
     print(f'  {"bytes lost, by site":44} ' + '  '.join(f'{t:>12}' for t in ('leakwatch', 'lsan', 'memcheck')))
     while rest:
         with tempfile.TemporaryDirectory(prefix='leakwatch-test.') as folder:
@@ -136,9 +163,10 @@ def main():
             columns = [('leakwatch', leakwatch(build, command, program, folder)),
                        ('lsan', lsan(sanitized, program) if sanitized and os.path.exists(sanitized) else None),
                        ('memcheck', memcheck(command, program, folder))]
-            one = show(os.path.basename(program), columns)
-            sites, agree = sites + one[0], agree + one[1]
-    print(f'\n{agree} of {sites} sites agree')
+            one = show(os.path.basename(program), columns, known)
+            sites, agree, unexplained = sites + one[0], agree + one[1], unexplained + one[2]
+    print(f'\n{agree} of {sites} sites agree; {unexplained} differences are not explained')
+    sys.exit(unexplained > 0)
 
 
 main()
