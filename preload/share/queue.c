@@ -32,7 +32,7 @@ bool lw_queue_is_ours(int32_t msqid, uint32_t uid)
 	struct msqid_ds stat;
 
 	return msqid >= 0 && lw_syscall(SYS_msgctl, msqid, IPC_STAT, &stat) >= 0 &&
-	       stat.msg_perm.uid == uid && stat.msg_perm.cuid == uid &&
+	       stat.msg_perm.cuid == uid && /* who may use it changes where the process gave up rights */
 	       (stat.msg_perm.mode & 0777) == 0600 && stat.msg_qbytes <= QUEUE_BYTES &&
 	       stat.msg_qbytes % 2 == 1;
 }

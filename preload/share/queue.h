@@ -30,7 +30,7 @@ int32_t lw_queue_key(int32_t pid, unsigned attempt);
 /* A new queue for this process, pid is its own; or -errno. errno is kept. */
 int32_t lw_queue_create(int32_t pid);
 
-/* Is it a queue of ours, of the user `uid`? */
+/* Is it a queue of ours, made by the user `uid`? */
 bool lw_queue_is_ours(int32_t msqid, uint32_t uid);
 
 /* Takes it out of the system, if it is one of ours. Does nothing for -1. */

@@ -40,6 +40,7 @@ enum {
 	STAT_UTIME = 14,
 	STAT_STIME = 15,
 	STAT_START_TIME = 22,
+	STAT_VSIZE = 23,
 	NR_STAT_FIELDS,
 	STAT_BYTES = 1024, /* /proc/PID/stat: 52 numbers and a name of at most 64 bytes */
 };
@@ -352,6 +353,16 @@ bool lw_region_proc_stat(int32_t pid, uint64_t *start_ticks, int32_t *ppid)
 		return false;
 	*start_ticks = fields[STAT_START_TIME];
 	*ppid = (int32_t)fields[STAT_PPID];
+	return true;
+}
+
+bool lw_region_proc_memory(int32_t pid, uint64_t *bytes)
+{
+	uint64_t fields[NR_STAT_FIELDS];
+
+	if (!read_stat(pid, fields))
+		return false;
+	*bytes = fields[STAT_VSIZE];
 	return true;
 }
 

@@ -473,5 +473,7 @@ bool lw_region_proc_work(int32_t pid, uint64_t *work, bool *is_at_disk);
 
 /* Field 22 (start time) and 4 (parent) of /proc/PID/stat; false when it cannot be read. pid 0: self. */
 bool lw_region_proc_stat(int32_t pid, uint64_t *start_ticks, int32_t *ppid);
+/* Its address space; pid 0: our own. */
+bool lw_region_proc_memory(int32_t pid, uint64_t *bytes);
 
 #endif

@@ -328,6 +328,8 @@ static const char *silence_of(const struct live *live)
 		return "the process is stopped";
 	case 'D':
 	case 'S':
+		if (lw_load(&live->found.region->helper_pid))
+			return "its helper does not answer";
 		return "the process sleeps: it has not allocated since we asked";
 	default:
 		return "the process does not answer";

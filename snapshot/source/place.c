@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,15 @@ static pid_t innermost_pid(pid_t pid)
 		return pid;
 	last = strrchr(line, '\t');
 	return last && strtol(last, NULL, 10) > 0 ? (pid_t)strtol(last, NULL, 10) : pid;
+}
+
+uint32_t place_euid(pid_t pid, uint32_t if_unknown)
+{
+	char path[48], line[LINE_BYTES];
+	uint32_t euid;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	return status_line(path, "Uid", line) && sscanf(line, "%*u %" SCNu32, &euid) == 1 ? euid : if_unknown;
 }
 
 /* Have we and the process different namespaces of this kind? Unknown counts as no. */

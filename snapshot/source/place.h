@@ -11,6 +11,7 @@
 #define LW_SNAPSHOT_PLACE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct source_error {
@@ -32,5 +33,8 @@ bool place_enter(pid_t pid, struct place *place, struct source_error *error);
  * calls, which a clone could break, or its children go to another pid namespace.
  */
 const char *place_forbids_helper(pid_t pid);
+
+/* The user it is now, which may be another than the one who started it. */
+uint32_t place_euid(pid_t pid, uint32_t if_unknown);
 
 #endif

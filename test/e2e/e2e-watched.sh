@@ -76,6 +76,26 @@ reap
 ok 'helpers came and went: its lock on a file is still its' is_status 7
 wait "$viewer"
 
+# ---- rights ----
+
+if [ "$(id -u)" -eq 0 ]; then
+	OPTIONS=report=never start "$victim" drop
+	begin_viewer --interval=0.1 "$pid"
+	within 5 is_live
+	helper=$(helper_of "$pid")
+	within 5 json ticks.json 'len(t) > 20'
+	ok 'a server that gave up its rights after its start is watched' is_live
+	ok 'by one helper all the while' [ "$(helper_of "$pid")" = "$helper" ]
+	stop_viewer
+	ok 'which then goes' within 5 has_no_helper
+	let_go
+	reap
+	ok 'it ends as it would alone' is_status 7
+	nothing_left 'and leaves nothing'
+else
+	skip 'a server that gave up its rights' 'not root'
+fi
+
 # ---- threads ----
 
 OPTIONS=report=never start "$victim" threads 1000

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * victim-watched.c - programs that are odd to watch: victim-watched spin | locks FILE | threads N | execs N |
- * ends HOW. All say "ready" and go on until their input has something or ends, then end with 7.
+ * drop | ends HOW. All say "ready" and go on until their input has something or ends, then end with 7.
  *
  * "spin" runs without allocating; "locks" holds an fcntl lock on FILE, and says at its end whether it still
- * does; "threads" has N of them come and go; "execs" becomes itself again N times; "ends" ends by exit, _exit,
+ * does; "threads" has N of them come and go; "execs" becomes itself again N times; "drop" gives up its rights; "ends" ends by exit, _exit,
  * quick_exit, abort, or after an exec that failed.
  */
 #include <fcntl.h>
@@ -109,6 +109,8 @@ int main(int argc, char **argv)
 	int nr = argc > 2 ? atoi(argv[2]) : 0;
 
 	allocate();
+	if (!strcmp(what, "drop") && (setgid(65534) || setuid(65534)))
+		return 1;
 	if (strcmp(what, "execs") || argc == 3)
 		puts("ready");
 	fflush(stdout);
