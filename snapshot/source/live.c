@@ -324,20 +324,16 @@ static const char *end_of(struct live *live)
 
 static const char *silence_of(const struct live *live)
 {
-	switch (live->status.task) {
-	case 'T':
-	case 't':
+	const struct lw_region_header *region = live->found.region;
+
+	if (strchr("tT", live->status.task))
 		return "the process is stopped";
-	case 'D':
-	case 'S':
-		if (lw_load(&live->found.region->helper_pid))
-			return "its helper does not answer";
-		if (lw_load(&live->found.region->nr_helpers) != live->nr_helpers)
-			return "its helper could not stay";
-		return "the process sleeps: it has not allocated since we asked";
-	default:
-		return "the process does not answer";
-	}
+	if (lw_load(&region->helper_pid))
+		return "its helper does not answer";
+	if (lw_load(&region->nr_helpers) != live->nr_helpers)
+		return "its helper could not stay";
+	return strchr("DS", live->status.task) ? "the process sleeps: it has not allocated since we asked"
+					       : "the process does not answer";
 }
 
 static bool is_silent(const struct live *live, uint64_t now)
