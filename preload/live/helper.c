@@ -321,8 +321,10 @@ static void watch_target(void)
 		if (is_check) {
 			helper->checked_ns = now;
 			helper->has_exec = !is_memory_shared();
-			if (helper->has_exec && is_target_alive())
+			if (helper->has_exec && is_target_alive()) {
+				lw_store(&lw_box->is_watched, 0); /* or the next allocation starts another */
 				return;
+			}
 		}
 		if (serve_all(is_check, now)) {
 			nr_idle = 0;

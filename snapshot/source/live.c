@@ -39,6 +39,7 @@ struct live {
 	struct source_region found;
 	struct seat seat;
 	uint32_t interval_ms, next_message;
+	uint32_t nr_helpers; /* it had when we came */
 	bool is_in_tick;      /* a message came that did not end its tick */
 	uint64_t heard_ns;    /* when the last message came, or we first asked */
 	uint64_t looked_ns, read_ns;
@@ -95,6 +96,7 @@ struct live *live_open(pid_t pid, uint32_t interval_ms, struct source_error *err
 	live->status.why = "";
 	live->heard_ns = live->looked_ns = now;
 	live->seat.msqid = -1;
+	live->nr_helpers = lw_load(&live->found.region->nr_helpers);
 	if (live->found.is_alive && lw_load(&live->found.region->state) == LW_STATE_RUNNING)
 		live->status.why = seat_ask(&live->seat, &live->found, live->interval_ms);
 	if (!live->seat.viewer)
@@ -322,18 +324,16 @@ static const char *end_of(struct live *live)
 
 static const char *silence_of(const struct live *live)
 {
-	switch (live->status.task) {
-	case 'T':
-	case 't':
+	const struct lw_region_header *region = live->found.region;
+
+	if (strchr("tT", live->status.task))
 		return "the process is stopped";
-	case 'D':
-	case 'S':
-		if (lw_load(&live->found.region->helper_pid))
-			return "its helper does not answer";
-		return "the process sleeps: it has not allocated since we asked";
-	default:
-		return "the process does not answer";
-	}
+	if (lw_load(&region->helper_pid))
+		return "its helper does not answer";
+	if (lw_load(&region->nr_helpers) != live->nr_helpers)
+		return "its helper could not stay";
+	return strchr("DS", live->status.task) ? "the process sleeps: it has not allocated since we asked"
+					       : "the process does not answer";
 }
 
 static bool is_silent(const struct live *live, uint64_t now)

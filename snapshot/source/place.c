@@ -10,9 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MAX_TASKS = 4096, LINE_BYTES = 512 };
+enum { MAX_TASKS = 4096, LINE_BYTES = 512, ENDING_MS = 20 };
 
 /* The rest of a line "Name:\tvalue" of a status file; false: there is none. */
 static bool status_line(const char *path, const char *name, char out[LINE_BYTES])
@@ -115,29 +116,43 @@ static long nr_filters(const char *path)
 	return status_line(path, "Seccomp_filters", line) ? strtol(line, NULL, 10) : -1;
 }
 
+/* A thread on its way out: it has no namespace for children any more, and will have none. */
+static bool is_task_ending(pid_t pid, const char *task)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	char path[96], line[LINE_BYTES];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%.10s/status", (int)pid, task);
+	for (int i = 0; i < ENDING_MS; i++) {
+		if (!status_line(path, "State", line) || strpbrk(line, "ZX"))
+			return true;
+		(void)nanosleep(&pause, NULL);
+	}
+	return false;
+}
+
 static const char *task_forbids(pid_t pid, const char *task)
 {
-	char path[96], own[64] = "", next[64] = "", again[64];
+	char path[96], own[64] = "", next[64] = "";
+	int err = 0;
 	long nr;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/task/%.10s/status", (int)pid, task);
 	nr = nr_filters(path);
 	/* those of a container are on us too, and let programs start threads */
 	if (nr && (nr < 0 || nr > nr_filters("/proc/self/status")))
-		return "it filters its system calls";
+		return is_task_ending(pid, task) ? NULL : "it filters its system calls";
 	(void)snprintf(path, sizeof(path), "/proc/%d/task/%.10s/ns/pid", (int)pid, task);
 	if (readlink(path, own, sizeof(own) - 1) < 0)
-		return errno == ENOENT ? NULL : "its namespaces are hidden from us";
+		return is_task_ending(pid, task) ? NULL : "its namespaces are hidden from us";
 	(void)snprintf(path, sizeof(path), "/proc/%d/task/%.10s/ns/pid_for_children", (int)pid, task);
+	if (readlink(path, next, sizeof(next) - 1) < 0)
+		err = errno;
+	if (err && is_task_ending(pid, task))
+		return NULL;
 	/* there is none yet, says the kernel, of a namespace whose first process is still to come */
-	if (readlink(path, next, sizeof(next) - 1) < 0) {
-		if (errno != ENOENT)
-			return "its namespaces are hidden from us";
-		/* or the thread has ended: then it has no namespace at all */
-		(void)snprintf(path, sizeof(path), "/proc/%d/task/%.10s/ns/pid", (int)pid, task);
-		if (readlink(path, again, sizeof(again)) < 0)
-			return NULL;
-	}
+	if (err && err != ENOENT)
+		return "its namespaces are hidden from us";
 	return strcmp(own, next) ? "its children go to another pid namespace" : NULL;
 }
 

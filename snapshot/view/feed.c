@@ -18,8 +18,8 @@ static bool take_record(void *context, const struct lw_wire_head *record)
 	struct view *view = context;
 	uint64_t nr_ticks = view->watch.nr_ticks;
 
-	if (view->save && !view->is_save_bad)
-		view->is_save_bad = fwrite(record, record->bytes, 1, view->save) != 1;
+	if (view->save && !view->save_error && fwrite(record, record->bytes, 1, view->save) != 1)
+		view->save_error = errno;
 	if (!watch_record(&view->watch, record))
 		return false;
 	if (view->on_tick && view->watch.nr_ticks != nr_ticks)
@@ -69,8 +69,8 @@ int view_open(struct view *view, const struct view_settings *settings)
 void view_close(struct view *view)
 {
 	live_close(view->live);
-	if (view->save && view->save != stdout)
-		view->is_save_bad |= fclose(view->save) != 0;
+	if (view->save && view->save != stdout && fclose(view->save) && !view->save_error)
+		view->save_error = errno;
 	watch_fini(&view->watch);
 }
 

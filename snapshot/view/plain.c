@@ -172,8 +172,8 @@ static void print_tick(struct view *view)
 	}
 	if (fflush(stdout))
 		view->has_ended = true; /* nobody reads it any more */
-	if (view->save && fflush(view->save))
-		view->is_save_bad = true;
+	if (view->save && !view->save_error && fflush(view->save))
+		view->save_error = errno;
 }
 
 static void print_tick_of_file(struct view *view)
@@ -184,8 +184,9 @@ static void print_tick_of_file(struct view *view)
 
 static int end_status(const struct view *view)
 {
-	if (view->is_save_bad) {
-		(void)fprintf(stderr, "leakwatch-snapshot: cannot write %s\n", settings->save);
+	if (view->save_error) {
+		(void)fprintf(stderr, "leakwatch-snapshot: cannot write %s: %s\n", settings->save,
+			strerror(view->save_error));
 		return 1;
 	}
 	return ferror(stdout) ? 1 : 0;

@@ -20,7 +20,7 @@ struct view {
 	struct watch watch;
 	uint32_t interval_ms;
 	FILE *save;	    /* all records go there too; NULL no */
-	bool is_save_bad;   /* it took no more */
+	int save_error;	    /* why it took no more; 0 it does */
 	bool has_ended;
 	bool is_cut; /* a file that does not go on to the end of a tick */
 	/* printed at the end of each tick of a file; NULL for a live process */

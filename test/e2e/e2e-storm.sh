@@ -14,9 +14,9 @@ while ! is_over; do
 	viewers=
 	for how in "--json --interval=0.1" "--columns --interval=0.1 --count=2" "--once" "--interval=0.2 --save=watch.lw"; do
 		# shellcheck disable=SC2086 # flags
-		"$snapshot" $how "$pid" >"seen$((nr_viewers % 4))" 2>>errors 9>&- &
+		"$snapshot" $how "$pid" >>"seen$((nr_viewers % 4))" 2>>errors 9>&- &
 		viewers+=" $!"
-		disown # the shell says nothing of its end
+		disown $! 2>/dev/null # the shell says nothing of its end
 		nr_viewers=$((nr_viewers + 1))
 	done
 	# a child of it, whichever there is: most are gone by then

@@ -70,6 +70,10 @@ libc.shmat.restype = ctypes.c_void_p
 at = libc.shmat(int(sys.argv[1]), None, 0)
 ctypes.memmove(at + int(sys.argv[2]), int(sys.argv[3]).to_bytes(4, "little"), 4)' "$@"
 }
+if [ -c /dev/full ]; then
+	timeout 20 "$snapshot" --interval=0.1 --count=2 --save=/dev/full "$pid" >/dev/null 2>errors 9>&-
+	ok 'a disk that is full is told' grep -q 'cannot write /dev/full: No space left' errors
+fi
 segment=$(objects | comm -13 objects.before - | awk '/^shm/ { print $3 }')
 timeout 20 "$snapshot" --interval=0.1 --count=2 --save=good.lw "$pid" >/dev/null 9>&-
 poke "$segment" 8 77

@@ -117,7 +117,14 @@ ok 'resized: wider' shows 'grow_here victim-live.c:[0-9]+$'
 screen resize-window -x 50 -y 8
 narrow() { [ "$(show | wc -L)" -le 50 ] && [ "$(show | wc -l)" -le 8 ] && show | grep '>HELD'; }
 ok 'resized: small' within 5 narrow
+for _ in {1..40}; do
+	screen resize-window -x $((RANDOM % 200 + 1)) -y $((RANDOM % 60 + 1))
+	press "$(printf '%s\n' Enter '?' G s | shuf -n 1)"
+done
 screen resize-window -x 80 -y 24
+press Escape
+press Escape
+ok 'resized all the while, with keys: the list' shows '^[12]/2 by '
 kill -STOP "$pid"
 ok 'the process is stopped' shows '(live, stopped|region: the process is stopped)'
 kill -CONT "$pid"

@@ -78,8 +78,11 @@ wait "$viewer"
 
 # ---- rights ----
 
-if [ "$(id -u)" -eq 0 ]; then
-	OPTIONS=report=never start "$victim" drop
+# a server that gave them up may look at itself no more but in /proc, and there only if nothing is hidden
+# shellcheck disable=SC2016 # for the shell inside
+with_proc=(unshare --mount sh -c 'mount -t proc -o "hidepid=$0" proc /proc && exec "$@"')
+if [ "$(id -u)" -eq 0 ] && "${with_proc[@]}" 0 true 2>/dev/null; then
+	OPTIONS=report=never start "${with_proc[@]}" 0 "$victim" drop
 	begin_viewer --interval=0.1 "$pid"
 	within 5 is_live
 	helper=$(helper_of "$pid")
@@ -92,8 +95,17 @@ if [ "$(id -u)" -eq 0 ]; then
 	reap
 	ok 'it ends as it would alone' is_status 7
 	nothing_left 'and leaves nothing'
+
+	OPTIONS=report=never start "${with_proc[@]}" 2 "$victim" drop
+	begin_viewer --interval=0.1 "$pid"
+	ok 'where processes are hidden its region is read, and the viewer says so' \
+		within 5 json ticks.json 't and "region: its helper could not stay" in t[-1]["how"]'
+	stop_viewer
+	let_go
+	reap
+	ok 'it ends as it would alone' is_status 7
 else
-	skip 'a server that gave up its rights' 'not root'
+	skip 'a server that gave up its rights' 'not root, or no mount namespace to be had'
 fi
 
 # ---- threads ----
