@@ -41,11 +41,17 @@ static void (*const volatile everybodys_free)(void *) = free;
 
 LW_INLINE void *record(void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
 {
-	if (LW_UNLIKELY(!ptr))
+	struct lw_hidden hidden;
+
+	if (LW_UNLIKELY(!ptr)) {
 		lw_track_nothing(kind, frame);
-	else if (!lw_early_owns(ptr))
-		lw_track_alloc(ptr, bytes, kind, frame);
-	return ptr;
+		return NULL;
+	}
+	if (LW_UNLIKELY(lw_early_owns(ptr)))
+		return ptr;
+	hidden = lw_hide(ptr);
+	lw_track_alloc(hidden, bytes, kind, frame);
+	return (void *)lw_reveal(hidden);
 }
 
 LW_EXPORT void *malloc(size_t bytes)
@@ -175,15 +181,18 @@ LW_EXPORT void *memalign(size_t align, size_t bytes)
 
 LW_EXPORT void *aligned_alloc(size_t align, size_t bytes)
 {
+	struct lw_hidden hidden;
 	void *ptr;
 
 	FRAME();
 	ptr = lw_real.aligned_alloc(align, bytes);
 	if (!ptr)
 		lw_track_nothing(LW_KIND_ALIGNED, &frame);
-	else if (!lw_early_owns(ptr)) /* free_aligned_sized() may be told another alignment */
-		lw_track_alloc_aligned(ptr, bytes, align, LW_KIND_ALIGNED, &frame);
-	return ptr;
+	if (!ptr || lw_early_owns(ptr))
+		return ptr;
+	hidden = lw_hide(ptr);
+	lw_track_alloc_aligned(hidden, bytes, align, LW_KIND_ALIGNED, &frame); /* free_aligned_sized() may be told another */
+	return (void *)lw_reveal(hidden);
 }
 
 LW_EXPORT int posix_memalign(void **out, size_t align, size_t bytes)

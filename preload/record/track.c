@@ -227,45 +227,45 @@ static LW_COLD void replace(struct lw_thread *thread, uintptr_t address, const s
 }
 
 /* False: not recorded. It must not be counted then, since its release will not be. */
-LW_INLINE bool insert(struct lw_thread *thread, const void *ptr, const struct lw_block *block)
+LW_INLINE bool insert(struct lw_thread *thread, uintptr_t address, const struct lw_block *block)
 {
 	struct lw_block stale;
 	bool is_stale;
 
-	if (LW_UNLIKELY(!lw_blocks_insert((uintptr_t)ptr, block, &is_stale, &stale))) {
+	if (LW_UNLIKELY(!lw_blocks_insert(address, block, &is_stale, &stale))) {
 		lw_box_drop(LW_DROP_BLOCKS);
 		return false;
 	}
 	if (LW_UNLIKELY(is_stale))
-		replace(thread, (uintptr_t)ptr, &stale, block);
+		replace(thread, address, &stale, block);
 	return true;
 }
 
 /* The rest of an allocation, when its site is known, and what it counts for. */
-LW_INLINE void note_block(struct lw_thread *thread, const void *ptr, size_t bytes, uint32_t site,
+LW_INLINE void note_block(struct lw_thread *thread, struct lw_hidden hidden, size_t bytes, uint32_t site,
 		enum lw_family family, struct lw_weight weight)
 {
 	struct lw_block block = { .site = site, .birth = birth_now(), .bytes = bytes, .family = family };
 
-	if (LW_LIKELY(insert(thread, ptr, &block)))
+	if (LW_LIKELY(insert(thread, lw_reveal(hidden), &block)))
 		lw_count_alloc(thread, site, weight.bytes, weight.blocks);
 }
 
-LW_INLINE void note_alloc(struct lw_thread *thread, const void *ptr, size_t bytes, uint32_t key,
+LW_INLINE void note_alloc(struct lw_thread *thread, struct lw_hidden hidden, size_t bytes, uint32_t key,
 		enum lw_family family, const struct lw_frame *frame, struct lw_weight weight)
 {
 	uint32_t site;
 
-	lw_block_prefetch((uintptr_t)ptr);
+	lw_block_prefetch(lw_reveal(hidden));
 	lw_stack_refresh(thread);
 	site = lw_memo_find(thread, frame, key);
 	if (LW_UNLIKELY(!site))
 		site = lw_capture(thread, frame, key, key);
-	note_block(thread, ptr, bytes, site, family, weight);
+	note_block(thread, hidden, bytes, site, family, weight);
 }
 
 /* The same where the gate is closed, the thread new or late, or paused by the program. */
-static LW_NOINLINE void alloc_slowly(const void *ptr, size_t bytes, uint32_t key, enum lw_family family,
+static LW_NOINLINE void alloc_slowly(struct lw_hidden hidden, size_t bytes, uint32_t key, enum lw_family family,
 		const struct lw_frame *frame)
 {
 	struct lw_thread *thread = &lw_self;
@@ -275,17 +275,17 @@ static LW_NOINLINE void alloc_slowly(const void *ptr, size_t bytes, uint32_t key
 	if (is_chosen && lw_sample_passes(thread, bytes))
 		return;
 	if (!enter(thread)) {
-		lw_blocks_forget((uintptr_t)ptr);
+		lw_blocks_forget(lw_reveal(hidden));
 		if (lw_load(&mode) != MODE_OFF)
 			lw_box_drop(LW_DROP_REENTRANT);
 		return;
 	}
 	if (thread->nr_paused) {
-		lw_blocks_forget((uintptr_t)ptr);
+		lw_blocks_forget(lw_reveal(hidden));
 	} else if (is_chosen || !lw_hot.sample_bytes || !lw_sample_passes(thread, bytes)) { /* only now it may be known */
 		hint = lw_hint_find(thread, lw_key_kind(key), frame);
-		note_alloc(thread, ptr, bytes, key | lw_site_key(LW_KIND_UNKNOWN, 0, hint), family, frame,
-				lw_weight_of((uintptr_t)ptr, bytes));
+		note_alloc(thread, hidden, bytes, key | lw_site_key(LW_KIND_UNKNOWN, 0, hint), family, frame,
+				lw_weight_of(lw_reveal(hidden), bytes));
 	}
 	leave(thread);
 }
@@ -310,7 +310,7 @@ static LW_NOINLINE enum lw_gate search_site(struct lw_thread *thread, const stru
 }
 
 /* A macro's site is pending: this allocation's, nearly always. */
-static LW_HOT void alloc_announced(const void *ptr, size_t bytes, enum lw_kind kind,
+static LW_HOT void alloc_announced(struct lw_hidden hidden, size_t bytes, enum lw_kind kind,
 		const struct lw_frame *frame)
 {
 	struct lw_thread *thread = &lw_self;
@@ -318,7 +318,7 @@ static LW_HOT void alloc_announced(const void *ptr, size_t bytes, enum lw_kind k
 	uint32_t key = lw_site_key(kind, 0, 0), site = 0;
 	enum lw_gate after = LW_GATE_LOOK; /* another will come soon */
 
-	lw_block_prefetch((uintptr_t)ptr);
+	lw_block_prefetch(lw_reveal(hidden));
 	lw_stack_refresh(thread);
 	if (LW_LIKELY(newest))
 		site = lw_memo_find(thread, frame, lw_hint_memo_key(newest, key));
@@ -326,38 +326,38 @@ static LW_HOT void alloc_announced(const void *ptr, size_t bytes, enum lw_kind k
 		thread->next_site = newest;
 	else
 		after = search_site(thread, frame, key, &site);
-	note_block(thread, ptr, bytes, site, lw_family_of(kind), (struct lw_weight){ bytes, 1 });
+	note_block(thread, hidden, bytes, site, lw_family_of(kind), (struct lw_weight){ bytes, 1 });
 	lw_leave_quickly(thread, after);
 }
 
-static LW_HOT void alloc_unannounced(const void *ptr, size_t bytes, enum lw_kind kind,
+static LW_HOT void alloc_unannounced(struct lw_hidden hidden, size_t bytes, enum lw_kind kind,
 		const struct lw_frame *frame)
 {
-	note_alloc(&lw_self, ptr, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame,
+	note_alloc(&lw_self, hidden, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame,
 			(struct lw_weight){ bytes, 1 });
 	lw_leave_quickly(&lw_self, LW_GATE_OPEN);
 }
 
 /* These only choose, so that they need no frame of their own. */
-void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+void lw_track_alloc(struct lw_hidden hidden, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
 {
 	uint32_t gate = lw_enter_quickly(&lw_self);
 
 	if (LW_LIKELY(gate == LW_GATE_OPEN))
-		alloc_unannounced(ptr, bytes, kind, frame);
+		alloc_unannounced(hidden, bytes, kind, frame);
 	else if (gate == LW_GATE_LOOK)
-		alloc_announced(ptr, bytes, kind, frame);
+		alloc_announced(hidden, bytes, kind, frame);
 	else
-		alloc_slowly(ptr, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
+		alloc_slowly(hidden, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
 }
 
-void lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw_kind kind,
+void lw_track_alloc_aligned(struct lw_hidden hidden, size_t bytes, size_t align, enum lw_kind kind,
 		const struct lw_frame *frame)
 {
 	uint32_t align_log2 = align ? (uint32_t)__builtin_ctzll(align) : 0;
 	enum lw_family family = lw_family_of(kind);
 
-	alloc_slowly(ptr, bytes, lw_site_key(kind, align_log2, 0),
+	alloc_slowly(hidden, bytes, lw_site_key(kind, align_log2, 0),
 			family == LW_FAMILY_MALLOC ? family : LW_FAMILY_NEW_ALIGNED, frame);
 }
 
@@ -390,7 +390,7 @@ void lw_track_reattach(const void *ptr, const struct lw_block *block)
 
 	if (!enter(thread))
 		return;
-	if (insert(thread, ptr, block) && LW_UNLIKELY(block->is_inherited))
+	if (insert(thread, (uintptr_t)ptr, block) && LW_UNLIKELY(block->is_inherited))
 		lw_blocks_disown((uintptr_t)ptr);
 	leave(thread);
 }

@@ -13,13 +13,14 @@
 #include "preload/base/base.h"
 #include "preload/base/guard.h"
 #include "preload/record/blocks.h"
+#include "preload/record/hidden.h"
 #include "preload/share/region.h"
 #include "preload/unwind/unwind.h"
 
-void lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame);
+void lw_track_alloc(struct lw_hidden hidden, size_t bytes, enum lw_kind kind, const struct lw_frame *frame);
 
 /* The same where an alignment was asked for; it is a power of two, or 0. */
-void lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw_kind kind,
+void lw_track_alloc_aligned(struct lw_hidden hidden, size_t bytes, size_t align, enum lw_kind kind,
 		const struct lw_frame *frame);
 
 /* Forgets the block; what it was is looked at (family, double free) and told to the report. */

@@ -51,7 +51,7 @@ static uintptr_t address_of(uint32_t place)
 	__attribute__((noinline)) static void allocate_##kind(uintptr_t address, uint64_t bytes)   \
 	{                                                                                          \
 		TABLES_FRAME(frame);                                                               \
-		lw_track_alloc((void *)address, bytes, kind, &frame);                              \
+		lw_track_alloc(lw_hide((void *)address), bytes, kind, &frame);                              \
 	}
 ALLOCATOR(LW_KIND_MALLOC)
 ALLOCATOR(LW_KIND_CALLOC)

@@ -27,7 +27,7 @@ __attribute__((noinline)) static uintptr_t allocate(void)
 	uintptr_t address = __atomic_fetch_add(&next_address, 4096, __ATOMIC_RELAXED);
 
 	TABLES_FRAME(frame);
-	lw_track_alloc((void *)address, BLOCK_BYTES, LW_KIND_MALLOC, &frame);
+	lw_track_alloc(lw_hide((void *)address), BLOCK_BYTES, LW_KIND_MALLOC, &frame);
 	return address;
 }
 

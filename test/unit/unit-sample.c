@@ -120,7 +120,7 @@ static void test_unbiased(void)
 __attribute__((noinline)) static void allocate(uintptr_t at, uint64_t bytes)
 {
 	TABLES_FRAME(frame);
-	lw_track_alloc((void *)at, bytes, LW_KIND_MALLOC, &frame);
+	lw_track_alloc(lw_hide((void *)at), bytes, LW_KIND_MALLOC, &frame);
 	__asm__ volatile("");
 }
 

@@ -19,7 +19,7 @@ static const uintptr_t base = UINT64_C(0x30000000000);
 __attribute__((noinline)) static void allocate(uintptr_t at, uint64_t bytes, enum lw_kind kind)
 {
 	TABLES_FRAME(frame);
-	lw_track_alloc((void *)at, bytes, kind, &frame);
+	lw_track_alloc(lw_hide((void *)at), bytes, kind, &frame);
 	__asm__ volatile("");
 }
 

@@ -189,21 +189,21 @@ static void after_alloc(bool was_open, const void *ptr, size_t bytes, enum lw_ki
 	lw_lock_release(&lock);
 }
 
-void __wrap_lw_track_alloc(const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+void __wrap_lw_track_alloc(struct lw_hidden hidden, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
 {
 	bool was_open = is_open();
 
-	__real_lw_track_alloc(ptr, bytes, kind, frame);
-	after_alloc(was_open, ptr, bytes, kind, frame);
+	__real_lw_track_alloc(hidden, bytes, kind, frame);
+	after_alloc(was_open, (const void *)lw_reveal(hidden), bytes, kind, frame);
 }
 
-void __wrap_lw_track_alloc_aligned(const void *ptr, size_t bytes, size_t align, enum lw_kind kind,
+void __wrap_lw_track_alloc_aligned(struct lw_hidden hidden, size_t bytes, size_t align, enum lw_kind kind,
 		const struct lw_frame *frame)
 {
 	bool was_open = is_open();
 
-	__real_lw_track_alloc_aligned(ptr, bytes, align, kind, frame);
-	after_alloc(was_open, ptr, bytes, kind, frame);
+	__real_lw_track_alloc_aligned(hidden, bytes, align, kind, frame);
+	after_alloc(was_open, (const void *)lw_reveal(hidden), bytes, kind, frame);
 }
 
 /* The address is still ours: the real release comes after this. */

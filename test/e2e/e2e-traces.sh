@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# What LeakWatch works with on the program's stack leaves no address of a block behind that would not be
+# there without: such a copy, under later frames that never write to it, would hide a leak.
+. "$LW_SOURCE/test/e2e/lib.sh"
+
+"$victims/victim-traces" >alone
+LD_PRELOAD=$library LEAKWATCH_OPTIONS=report=never "$victims/victim-traces" >with
+paste -d ' ' alone with >both
+while read -r words; do
+	name=${words%% [0-9]*}
+	read -r without with < <(tr -dc '0-9 \n' <<<"$words")
+	ok "$name: $without copies without, $with with" test "$with" -le "$((without < 4 ? without : 4))"
+done <both
+ok 'all calls' test "$(wc -l <both)" -eq 8
+done_testing
