@@ -134,8 +134,8 @@ class Tap:
 class Place:
     """A folder for one run, with the environment of a mode."""
 
-    def __init__(self, build, mode, more, level=None):
-        self.build, self.mode, self.level = build, mode, level
+    def __init__(self, build, mode, more, level=None, patience_s=PATIENCE_S):
+        self.build, self.mode, self.level, self.patience_s = build, mode, level, patience_s
         self.nr_processes = sum(path[6:].isdigit() for path in glob.glob('/proc/[0-9]*'))
         self.folder = tempfile.mkdtemp(prefix='leakwatch-transparency.')
         self.run = self.folder + '/run'
@@ -184,7 +184,7 @@ class Place:
 
 def run_program(place, command, text):
     done = subprocess.run(place.command(command), cwd=place.run, env=place.env, input=text.encode(), preexec_fn=place.lower,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S, check=False)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=place.patience_s, check=False)
     return ['status', str(done.returncode), 'stdout', *place.shown(done.stdout.decode(errors='replace')).splitlines(),
             'stderr', *place.shown(done.stderr.decode(errors='replace')).splitlines()]
 
@@ -303,9 +303,11 @@ def run_in(place, run):
 
 def find_level(build, more, run):
     """The harshest under which it does what it does without."""
+    began = time.monotonic()
     free, _ = run_in(Place(build, 'alone', more), run)
+    patience_s = min(PATIENCE_S, 2 + 4 * (time.monotonic() - began))  # there are programs that hang without memory
     for level in LEVELS:
-        if run_in(Place(build, 'alone', more, level), run)[0] == free:
+        if run_in(Place(build, 'alone', more, level, patience_s), run)[0] == free:
             return level[0], level[1], 2 * level[2], level[3]
     return None
 
