@@ -113,7 +113,7 @@ static struct lw_site_found look_up(const struct index *index, uint64_t hash, co
 			continue;
 		head = head_of((uint32_t)entry);
 		if (is_site(head, hash, stack, key) && (!is_unsure || has_modules(head, stack)))
-			return (struct lw_site_found){ head->what & (HEAD_DEAD - 1), (const uint64_t *)(head + 1) };
+			return (struct lw_site_found){ lw_load(&head->what) & (HEAD_DEAD - 1), (const uint64_t *)(head + 1) };
 	}
 }
 

@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Nothing survives a watched process: no queue, no segment, no process of ours, seconds later.
+# Nothing survives a watched process: no queue, segment, semaphores or process of ours, seconds later.
 # usage: left-over.sh begin FILE [FOLDER] | end FILE [FOLDER]
-# begin notes what is there, end names what came since: queues and segments whose maker is gone, and
+# begin notes what is there, end names what came since: objects whose maker is gone, and
 # processes of the programs below FOLDER (so that two builds may be tested at the same time).
 set -eu
 
 list() {
-	# columns: key id perms and, of a queue, cbytes qnum lspid lrpid; of a segment, size cpid lpid nattch
+	# columns: key id perms and, of a queue, cbytes qnum lspid lrpid; of a segment, size cpid lpid nattch; of semaphores, no maker
 	awk 'FNR > 1 { print "queue", $1, $2, $6 }' /proc/sysvipc/msg 2>/dev/null || :
+	awk 'FNR > 1 { print "semaphores", $1, $2, 0 }' /proc/sysvipc/sem 2>/dev/null || :
 	awk 'FNR > 1 && $7 == 0 { print "segment", $1, $2, $5 }' /proc/sysvipc/shm 2>/dev/null || :
 	for process in /proc/[0-9]*; do
 		program=$(readlink "$process/exe") || continue # ended, or not ours to look at

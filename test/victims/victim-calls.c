@@ -174,8 +174,6 @@ int main(int argc, char **argv)
 	const struct timespec pause = { .tv_nsec = 1000000 };
 	int nr_early, nr_told = 0;
 
-	queue = msgget(IPC_PRIVATE, 0600);
-	semaphores = semget(IPC_PRIVATE, 1, 0600);
 	files = epoll_create1(0);
 	(void)pipe(pipe_fds);
 	(void)sigaction(SIGUSR1, &action, NULL);
@@ -186,6 +184,8 @@ int main(int argc, char **argv)
 		compute();
 		return 0;
 	}
+	queue = msgget(IPC_PRIVATE, 0600);
+	semaphores = semget(IPC_PRIVATE, 1, 0600);
 	for (int i = 0; i < NR_CALLS; i++) {
 		waiters[i].call = calls[i];
 		(void)pthread_create(&waiters[i].thread, NULL, run, &waiters[i]);
