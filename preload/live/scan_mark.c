@@ -192,11 +192,20 @@ static void give_back(struct lw_scan_marks *marks)
 	marks->nr_given_back = end;
 }
 
+/* All of it was swept: from the front again, which is in the cache. */
+static void begin_anew(struct lw_scan_marks *marks)
+{
+	give_back(marks);
+	marks->nr_queued = marks->nr_swept = marks->nr_given_back = 0;
+}
+
 static void flood(struct lw_scan_marks *marks)
 {
 	for (;;) {
-		if (marks->nr_swept == marks->nr_queued)
+		if (marks->nr_swept == marks->nr_queued) {
+			begin_anew(marks);
 			take_all(marks);
+		}
 		if (marks->nr_swept == marks->nr_queued)
 			break;
 		look_ahead(marks);
@@ -206,8 +215,6 @@ static void flood(struct lw_scan_marks *marks)
 		sweep_block(marks, &marks->index.entries[marks->here_in]);
 	}
 	marks->here_in = LW_SCAN_NOTHING;
-	give_back(marks);
-	marks->nr_queued = marks->nr_swept = marks->nr_given_back = 0;
 }
 
 void lw_scan_mark_word(struct lw_scan_marks *marks, uint64_t word)

@@ -80,15 +80,27 @@ static void test_index(void)
 	is_u64(nr_wrong, 0, "finds what a slow search finds");
 }
 
+/* 24 bytes a block is the limit, whatever hangs on what: here each block on the one before. */
 static void test_room(void)
 {
+	enum { NR = 200000, WORDS = 8 };
+	uint64_t *blocks = mmap(NULL, NR * WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct lw_scan_marks marks = { 0 };
-	enum { NR = 200000 };
+	uint64_t nr_reached = 0;
 
-	for (uint64_t i = 0; i < NR; i++)
-		lw_scan_index_add(&marks.index, UINT64_C(0x7f0000000010) + i * 64, 40, 1, 0);
+	(void)lw_maps_read(&marks.maps);
+	for (uint64_t i = 0; i < NR; i++) {
+		blocks[i * WORDS] = i ? (uintptr_t)&blocks[(i - 1) * WORDS] : 0;
+		lw_scan_index_add(&marks.index, (uintptr_t)&blocks[i * WORDS], 40, 1, 0);
+	}
 	(void)(lw_scan_index_sort(&marks.index) && lw_scan_index_finish(&marks.index) && lw_scan_marks_init(&marks));
-	ok(marks.index.used_bytes <= UINT64_C(26) * NR, "%" PRIu64 " bytes for %d blocks", marks.index.used_bytes, NR);
+	lw_scan_mark_word(&marks, (uintptr_t)&blocks[(NR - 1) * WORDS]);
+	lw_scan_mark_rest(&marks);
+	for (uint64_t i = 0; i < NR; i++)
+		nr_reached += (marks.index.entries[i].start & LW_SCAN_REACHED) != 0;
+	is_u64(nr_reached, NR, "a list is reached to its end");
+	ok(marks.index.used_bytes <= UINT64_C(24) * NR, "%" PRIu64 " bytes for %d blocks", marks.index.used_bytes, NR);
+	(void)munmap(blocks, NR * WORDS * 8);
 }
 
 /* ---- marks ---- */
