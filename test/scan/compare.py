@@ -41,12 +41,12 @@ def plain(name):
 
 def own(frames, program):
     """frames: (function, module or file); the first that is the program's"""
-    base = os.path.basename(program)
+    bases = {os.path.basename(program), os.path.basename(os.path.realpath(program))}
     frames = [f for f in frames if not (f[0] or '').startswith('__interceptor_') and 'liblsan' not in str(f[-1])]
     for function, *places in frames:
         if any(re.search(r'\.(h|hh|hpp|tcc)$', p or '') for p in places):
             continue  # inlined out of a header
-        if any(base in (os.path.basename(p or ''), os.path.splitext(os.path.basename(p or ''))[0]) for p in places):
+        if any(bases & {os.path.basename(p or ''), os.path.splitext(os.path.basename(p or ''))[0]} for p in places):
             return plain(function) if function else os.path.basename(str(places[-1]))
     # no name in a stripped program: the file is what is left
     return next((plain(f[0]) for f in frames if f[0]), os.path.basename(str(frames[0][-1]))) if frames else 'no-stack'
@@ -57,7 +57,7 @@ def run(command, folder, env=None):
     with subprocess.Popen(['sh', '-c', command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors='replace',
                           stdin=subprocess.DEVNULL, env=dict(os.environ, **(env or {})), cwd=folder, start_new_session=True) as child:
         try:
-            child.communicate(timeout=200)
+            child.communicate(timeout=120)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             return None
@@ -120,7 +120,7 @@ def lsan(early, command, program, folder):
             frames = [(m[1], m[2]) for m in re.finditer(r'#\d+ 0x[0-9a-f]+ (?:in (.+?))? (\S+)', leak.split('\n\n')[0])]
             found = collections.Counter() if found is None else found
             found[own([(f, re.sub(r':\d+.*', '', p).strip('()').split('+')[0]) for f, p in frames], program)] += size
-    return found, why
+    return None if status is None else found, why
 
 
 def memcheck(command, program, folder):

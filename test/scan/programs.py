@@ -79,6 +79,13 @@ echo "eval \\"return redis.call('get', 'key:1')\\" 0" | redis-cli -s r.sock > ev
 redis-cli -s r.sock del key:1 > del.out; redis-cli -s r.sock shutdown nosave
 .'''
 
+ASM = """cat > s.c <<'.'
+struct point { int x, y; } all[40];
+int sum(int n) { int s = 0; for (int i = 0; i < n; i++) { all[i].x = i; s += all[i].y * all[i].x; } return s; }
+int main(int argc, char **argv) { (void)argv; return sum(argc); }
+.
+gcc -g -O2 -S s.c && gcc -g -c s.s -o s.o && gcc s.o -o s"""
+
 PROGRAMS = [
     ('jq', 'jq', JSON, "% -c '[.[] | {id, n: (.name | length), t: (.tags | join(\"+\"))}] | group_by(.n) | map({n: .[0].n, c: length})' data.json"),
     ('git-log', 'git', REPOSITORY, '% -C r --no-pager log -p --stat --all --graph'),
@@ -93,6 +100,12 @@ PROGRAMS = [
     ('cc1plus', CC1PLUS, CXX, '% -quiet -imultiarch $(gcc -print-multiarch) -D_GNU_SOURCE -O1 s.cc -o s.s'),
     ('redis-server', 'redis-server', REDIS, "sh c.sh & % --port 0 --unixsocket r.sock --save '' --logfile r.log"),
     ('node', 'node', JSON, "% -e 'const r = JSON.parse(require(\"fs\").readFileSync(\"data.json\")); console.log(new Set(r.map(o => o.name)).size)'"),
+    ('as', 'as', ASM, '% -o out.o s.s'),
+    ('ld', 'ld', ASM, '% -r -o out.o s.o'),
+    ('objdump', 'objdump', ASM, '% -dS s'),
+    ('mawk', 'mawk', TEXT, "% '{ n[$2 % 37] += $2; s = s substr($0, 1, 3) } END { for (i in n) print i, n[i], length(s) | \"cat\" }' text"),
+    ('find', 'find', REPOSITORY, '% r -name "*e*" -newer r/numbers -o -size +1 -printf "%%p %%s\\n"'),
+    ('diff', 'diff', TEXT + 'sed s/7/8/ text > other', '% -u text other || test $? = 1'),
     ('sort', 'sort', TEXT, '% -k2n -u text'),
     ('sed', 'sed', TEXT, "% -n -e 's/line \\([0-9]*\\)/\\1 &/;h;G;/3/p' text"),
     ('openssl', 'openssl', '', '% req -x509 -newkey rsa:1024 -nodes -keyout k -out c -subj /CN=a -days 1'),
