@@ -9,9 +9,9 @@ constructor that starts it, as the compiler's start file does in a program that 
 A site is the first function of the program itself in the stack; of each the bytes that are lost, or lost indirectly (not
 memcheck's `possibly`: interior pointers count as pointers here), in all processes that run this program. What is started by
 the program and is another is left out. A line that differs is marked with !, and the totals say how many agree. A tool that
-did not search has no column (-), and it is said why. All is read against verdicts.txt beside this script, which says who is right about
-each line that differs, and why: a difference that is not explained there, or no longer stands as it is explained, is
-a failure (exit status 1)."""
+did not search has no column (-), and it is said why. All is read against verdicts.txt beside this script, which says who
+is right about each line that differs, and why: a difference that is not explained there, or no longer stands as it is
+explained, is a failure (exit status 1)."""
 import collections
 import glob
 import json
@@ -26,7 +26,8 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 
-from programs import PROGRAMS
+sys.dont_write_bytecode = True  # no folder is left beside the scripts
+from programs import PROGRAMS  # pylint: disable=wrong-import-position
 
 LOST = ('lost', 'indirect', 'unfreed')  # the last: of a killed process, which is not searched
 EARLY = 'void __lsan_init(void); __attribute__((constructor)) static void up(void) { __lsan_init(); }'
@@ -254,7 +255,7 @@ def main():
     print(f'  {"bytes lost, by site":44} ' + '  '.join(f'{t:>12}' for t in ('leakwatch', 'lsan', 'memcheck')))
     with tempfile.TemporaryDirectory(prefix='leakwatch-test.') as folder:
         early = build_early(folder) if programs else None
-        for what in sources + programs:
+        for what in sorted(sources, key=os.path.basename) + programs:
             totals = [a + b for a, b in zip(totals, one(build, early, what, known))]
     print(f'\n{len(sources)} sources and {len(programs)} real programs; {totals[1]} of {totals[0]} sites agree; '
           f'{totals[2]} differences are not explained')
