@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
 """A chart of what run.py measured: CPU time against the same program without a tool, on a log scale, as SVG.
 
-usage: chart.py JSON SVG. A bar is the median, the line in it reaches from the lowest round to the highest; what was
-cut off by the time limit ends in an arrow. Colours are chosen to be read on white and on black."""
+usage: chart.py JSON SVG. A bar is the median, the line in it reaches from the lowest round to the highest; > marks what
+was cut off by the time limit. Colours are chosen to be read on white and on black."""
 import json
 import math
 import sys
 from xml.sax.saxutils import escape
 
 SHOWN = {  # name in the JSON -> (name in the legend, colour)
-    'leakwatch': ('LeakWatch: every block, 32 frames', '#0a8f6a'),
+    'leakwatch': ('LeakWatch, 32 frames', '#0a8f6a'),
     'leakwatch, caller only': ('LeakWatch, caller only', '#6cc5a8'),
     'heaptrack': ('heaptrack', '#3b7dd8'),
     'lsan, full stacks': ('LeakSanitizer, full stacks', '#b07aa1'),
@@ -72,7 +72,7 @@ def scale(bottom):
     for tick in 1, 2, 5, 10, 20, 50, 100, 200:
         x = across(tick)
         lines += [f'<path class="{"one" if tick == 1 else "grid"}" d="M{x:.1f} {TOP - 6}V{bottom}"/>',
-                  text(x, bottom + 16, f'{tick}\u00d7', 'class="less" text-anchor="middle"')]
+                  text(x, bottom + 16, f'{tick}x', 'class="less" text-anchor="middle"')]
     return lines + [text(LEFT + WIDTH / 2, bottom + 36, 'CPU time with the tool / without, log scale', 'class="less" text-anchor="middle"')]
 
 

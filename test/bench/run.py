@@ -143,10 +143,12 @@ def shown(figures, unit=''):
 
 
 def tell(tool, figures):
+    if figures['problem']:
+        print(f'    {tool:28} {figures["problem"].upper()}', flush=True)
+        return
     print(f'    {tool:28} CPU {shown(figures["cpu"]):25} wall {shown(figures["wall"]):25} memory {shown(figures["memory"]):24}'
           + (f' {shown(figures["ns_per_pair"])} ns a pair' if figures['ns_per_pair'] else '')
-          + (f' {figures["more_ms"][0]:+.2f} ms' if figures['more_ms'][0] < 100 else '')
-          + (f'  {figures["problem"].upper()}' if figures['problem'] else ''), flush=True)
+          + (f' {figures["more_ms"][0]:+.2f} ms' if abs(figures['more_ms'][0]) < 10 else ''), flush=True)
 
 
 def measure(name, workload, table, args, folder):
@@ -164,7 +166,7 @@ def measure(name, workload, table, args, folder):
             if number == 0 or not how.is_slow and problem_of(runs[tool], base, args.limit) is None:
                 runs[tool].append(once(how))
     alone = {what: spread([b[what] for b in base]) for what in ('cpu', 'wall', 'memory')}
-    print(f'{name}: {alone["cpu"][0]:.3f} s CPU, {alone["wall"][0]:.3f} s, {alone["memory"][0] / 1024:.0f} MiB')
+    print(f'{name}: {alone["cpu"][0]:.4f} s CPU, {alone["wall"][0]:.4f} s, {alone["memory"][0] / 1024:.0f} MiB', flush=True)
     row = {'alone': {'cpu_s': alone['cpu'], 'wall_s': alone['wall'], 'peak_kib': alone['memory']},
            'is_long': workload.is_long, 'tools': {}}
     for tool in table:
