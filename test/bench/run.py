@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: MIT
 """What LeakWatch costs: whole programs, with it, without a tool, and with other tools.
 
-usage: run.py BUILD-FOLDER [--tools NAME;...] [--work NAME;...] [--rounds 5] [--limit 120] [--json FILE] [--svg FILE]
+usage: run.py BUILD-FOLDER [--tools NAME;...] [--work NAME;...] [--rounds 5] [--limit 120] [--json FILE] [--add] [--svg FILE]
        run.py BUILD-FOLDER --list
 In each round every tool runs every program once, so that a change in the machine's speed meets all alike; tools
 that make programs many times slower run in the first round only. Printed are ratios to the run without a tool in the same
 round, as median (lowest to highest): CPU time with that of all children, wall time, and peak memory of the biggest
 process; where a program counts by itself, nanoseconds more a malloc/free pair. A server's CPU and memory are its own,
 its wall time is its client's. Watched: with the helper's CPU time, not the viewer's. What is not installed, crashes or
-takes longer than --limit seconds is named. A quiet machine, please; below 5 % differences mean little."""
+takes longer than --limit seconds is named. --add goes on from the JSON that is there: what was measured before and is not
+now stays in it, so that a long run can be made in parts. A quiet machine, please; below 5 % differences mean little."""
 import argparse
 import json
 import os
@@ -205,7 +206,14 @@ def machine():
     with open('/proc/cpuinfo', encoding='utf-8') as file:
         model = re.search(r'model name\s*: (.*)', file.read())
     return {'processor': model[1] if model else platform.machine(), 'cores': os.cpu_count(), 'kernel': platform.release(),
-            'libc': '-'.join(platform.libc_ver())}
+            'libc': '-'.join(platform.libc_ver()), 'load_average': os.getloadavg()[0]}
+
+
+def earlier(args):
+    if not args.add or not args.json or not os.path.exists(args.json):
+        return None
+    with open(args.json, encoding='utf-8') as file:
+        return json.load(file)
 
 
 def parse():
@@ -216,6 +224,7 @@ def parse():
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--limit', type=int, default=120)
     parser.add_argument('--json')
+    parser.add_argument('--add', action='store_true')
     parser.add_argument('--svg')
     parser.add_argument('--list', action='store_true')
     args = parser.parse_args()
@@ -234,9 +243,12 @@ def main():
         work = chosen(known_work, args.work, 'program',
                       lambda _, w: workloads_module.missing(w) and workloads_module.missing(w) + ' is not installed')
         workloads_module.make_inputs(folder)
-        result = {'machine': machine(), 'rounds': args.rounds, 'tools': list(table), 'workloads': {}}
+        result = earlier(args) or {'machine': machine(), 'rounds': args.rounds, 'tools': [], 'workloads': {}}
+        result['tools'] += [tool for tool in table if tool not in result['tools']]
         for name, workload in work.items():
-            result['workloads'][name] = measure(name, workload, table, args, folder)
+            row = measure(name, workload, table, args, folder)
+            before = result['workloads'].get(name, row)
+            result['workloads'][name] = {**before, 'tools': {**before['tools'], **row['tools']}}
             if args.json:
                 with open(args.json, 'w', encoding='utf-8') as file:
                     json.dump(result, file, indent=1)
