@@ -3,7 +3,8 @@
 """What the parts of LeakWatch take: of one event, of a thread, of a process.
 
 usage: micro.py BUILD-FOLDER [--rounds 7] [--only WORD] [--json FILE]
-Prints a line for each measure, with the library and without: the median of the rounds, which take turns. CPU time
+Prints a line for each measure, with the library and without: the median of the rounds, which take turns, and behind it the
+lowest, which load from neighbours touches least. CPU time
 of the thread where ns are told, wall time where us are, and instructions as callgrind counts them, which do not
 wobble. What is measured inside the library has no 'without'. --only takes the measures whose name holds the word."""
 import argparse
@@ -27,10 +28,13 @@ class Bench:
     def wants(self, name):
         return not self.args.only or self.args.only in name
 
-    def say(self, name, unit, with_it, without=None):
-        self.result.append({'name': name, 'unit': unit, 'with': with_it, 'without': without})
-        alone = '' if without is None else f'{without:10,.1f}'
-        print(f'{name:58} {with_it:12,.1f} {alone:>10}  {unit}', flush=True)
+    def say(self, name, unit, with_it, without=()):
+        """Each a list of what the rounds gave."""
+        both = {word: {'median': statistics.median(values), 'lowest': min(values)}
+                for word, values in (('with', with_it), ('without', without)) if values}
+        self.result.append({'name': name, 'unit': unit, **both})
+        words = [f'{both[w]["median"]:10,.1f} {both[w]["lowest"]:10,.1f}' if w in both else '' for w in ('with', 'without')]
+        print(f'{name:58} {words[0]:21} {words[1]:21}  {unit}', flush=True)
 
     def output(self, command, library, before=()):
         env = {k: v for k, v in os.environ.items() if k not in ('LD_PRELOAD', 'LEAKWATCH_OPTIONS')}
@@ -49,7 +53,7 @@ class Bench:
         for _ in range(self.args.rounds):
             alone.append(float(self.output(command, False).split()[-1]))
             watched.append(float(self.output(with_command or command, not with_command).split()[-1]))
-        self.say(name, unit, statistics.median(watched), statistics.median(alone))
+        self.say(name, unit, watched, alone)
 
     def counted(self, command, nr, function, library):
         ran = self.output([*command, nr], library, ['valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null',
@@ -60,12 +64,13 @@ class Bench:
         """Of one round: what 60,000 take more than 20,000, so that the first one's start is in neither."""
         if not self.wants(name) or not shutil.which('valgrind'):
             return
-        self.say(name, 'instructions', *((self.counted(command, 60000, function, library)
-                                          - self.counted(command, 20000, function, library)) / 40000 for library in (True, False)))
+        self.say(name, 'instructions', *([(self.counted(command, 60000, function, library)
+                                           - self.counted(command, 20000, function, library)) / 40000] for library in (True, False)))
 
     def tables(self, command):
+        """For each number that it prints, what the rounds gave."""
         runs = [[float(word) for word in self.output(['tables', *command], False).split()] for _ in range(self.args.rounds)]
-        return [statistics.median(values) for values in zip(*runs)]
+        return list(zip(*runs))
 
 
 def pairs(bench):
@@ -85,7 +90,7 @@ def capture(bench):
             return
         nr, *ways = bench.tables(['capture', frames])
         for way, value in zip(WAYS, ways):
-            bench.say(f'stack of {nr:.0f} frames, {way}', 'ns', value)
+            bench.say(f'stack of {nr[0]:.0f} frames, {way}', 'ns', value)
 
 
 def blocks(bench):
@@ -115,7 +120,7 @@ def main():
     args = parser.parse_args()
     args.build = os.path.abspath(args.build)
     bench = Bench(args)
-    print(f'{"":58} {"with":>12} {"without":>10}')
+    print(f'{"":58} {"with":>10} {"lowest":>10} {"without":>10} {"lowest":>10}')
     for part in pairs, capture, blocks, starts:
         part(bench)
     if args.json:

@@ -17,6 +17,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -103,8 +104,11 @@ def run_once(workload, tool, build, folder, limit):
         watch = tool.viewer and Watch(start, tool.viewer)
         if watch:
             watch.start()
-        served = serve(workload, start, limit) if workload.client else None
-        start.wait()
+        try:
+            served = serve(workload, start, limit) if workload.client else None
+            start.wait()
+        finally:
+            start.terminate()  # nothing runs on if we are ended
         if watch:
             watch.join()
         with open(folder + '/usage', encoding='ascii') as file:
@@ -233,6 +237,7 @@ def parse():
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     args, folder = parse(), tempfile.mkdtemp(prefix='leakwatch-bench.')
     try:
         known_tools, known_work = tools_module.tools(args.build, folder), workloads_module.workloads(args.build, folder)
