@@ -147,9 +147,20 @@ def shown(figures, unit=''):
     return f'{median:6.2f}{unit}' + (f' ({low:.2f} to {high:.2f})' if high > low else '')
 
 
+def is_cut(figures):
+    return (figures['problem'] or '').startswith('over')
+
+
+def cell(figures):
+    """One figure for a table."""
+    median = figures['cpu'][0]
+    number = f'{median:.2f}' if median < 10 else f'{median:.0f}'
+    return '> ' + number if is_cut(figures) else figures['problem'] or number
+
+
 def tell(tool, figures):
     if figures['problem']:
-        print(f'    {tool:28} {figures["problem"].upper()}', flush=True)
+        print(f'    {tool:28} {figures["problem"].upper()}' + (f', CPU {cell(figures)} by then' if is_cut(figures) else ''), flush=True)
         return
     print(f'    {tool:28} CPU {shown(figures["cpu"]):25} wall {shown(figures["wall"]):25} memory {shown(figures["memory"]):24}'
           + (f' {shown(figures["ns_per_pair"])} ns a pair' if figures['ns_per_pair'] else '')
@@ -201,7 +212,7 @@ def table_of(result):
         cells = []
         for tool in names:
             figures = row['tools'].get(tool)
-            cells.append('' if not figures else figures['problem'] or f'{figures["cpu"][0]:.2f}')
+            cells.append(cell(figures) if figures else '')
         lines.append(f'| {name}, {row["alone"]["cpu_s"][0]:.3f} | ' + ' | '.join(cells) + ' |')
     return '\n'.join(lines)
 
