@@ -109,6 +109,7 @@ def run_once(workload, tool, build, folder, limit):
             start.wait()
         finally:
             start.terminate()  # nothing runs on if we are ended
+            start.wait()
         if watch:
             watch.join()
         with open(folder + '/usage', encoding='ascii') as file:
