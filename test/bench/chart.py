@@ -2,7 +2,7 @@
 """A chart of what run.py measured: CPU time against the same program without a tool, on a log scale, as SVG.
 
 usage: chart.py JSON SVG. A bar is the median, the line in it reaches from the lowest round to the highest; > marks what
-was cut off by the time limit. Colours are chosen to be read on white and on black."""
+was cut off by the time limit. It brings its own page, white or dark as the reader has it."""
 import json
 import math
 import sys
@@ -20,6 +20,7 @@ LEFT, WIDTH, RIGHT, TOP, BAR, GAP = 132, 560, 60, 112, 8, 12   # pixels
 MOST = 200
 
 STYLE = '''
+.page { fill: #ffffff; }
 text { font: 12px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #24292f; }
 .title { font-size: 16px; font-weight: 600; }
 .less { font-size: 11px; fill: #57606a; }
@@ -27,7 +28,7 @@ text { font: 12px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: #24
 .one { stroke: #57606a; }
 .span { stroke: #24292f; stroke-opacity: .7; }
 @media (prefers-color-scheme: dark) {
- text { fill: #e6edf3; } .less { fill: #9da7b1; } .one { stroke: #9da7b1; } .span { stroke: #e6edf3; }
+ .page { fill: #0d1117; } text { fill: #e6edf3; } .less { fill: #9da7b1; } .one { stroke: #9da7b1; } .span { stroke: #e6edf3; }
 }'''
 
 
@@ -91,6 +92,7 @@ def draw(result):
     full = LEFT + WIDTH + RIGHT
     head = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {full} {y + 46}" width="{full}" height="{y + 46}" role="img">',
             '<title>What leak detectors cost</title>', f'<style>{STYLE}</style>',
+            f'<rect class="page" width="{full}" height="{y + 46}" rx="8"/>',
             text(LEFT, 24, 'What it costs to find leaks', 'class="title"'),
             text(LEFT, 44, f'CPU time against the same program alone; medians of {result["rounds"]} interleaved rounds, slow tools once', 'class="less"')]
     return '\n'.join(head + legend() + scale(y) + body + ['</svg>', ''])
