@@ -5,7 +5,7 @@
  *
  * A small program of its own, because the peak memory that the kernel tells of a child is never less
  * than that of whoever forked it. The command runs in a process group of its own, which is killed
- * after LIMIT-S seconds; the settings are for it alone.
+ * after LIMIT-S seconds, or when we are to end; the settings are for it alone.
  */
 #include <errno.h>
 #include <signal.h>
@@ -65,6 +65,8 @@ int main(int argc, char **argv)
 		run(argv + 3);
 	setpgid(child, child);
 	signal(SIGALRM, on_alarm);
+	signal(SIGTERM, on_alarm);
+	signal(SIGINT, on_alarm);
 	alarm((unsigned)atoi(argv[2]));
 	while (wait4(child, &status, 0, &usage) < 0)
 		if (errno != EINTR)

@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 
-from run import PYTHON
+from workloads import PYTHON
 
 SITES, CHANGING = 100000, 12000  # it gets round nearly all of those in a second
 LIMIT_S, TURN_S = 95, 2.5
