@@ -245,10 +245,8 @@ static char *find_library(void)
 	static const char *const places[] = {
 		"../lib*/leakwatch", "../lib/*/leakwatch", ".", "../preload"};
 	char folder[PATH_MAX], *found = NULL;
-	ssize_t n = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
 
-	if (n > 0) {
-		folder[n] = '\0';
+	if (lw_inspect_own_path(folder)) {
 		*strrchr(folder, '/') = '\0';
 		for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !found; i++)
 			found = find_library_at(folder, places[i]);

@@ -28,10 +28,14 @@
 #include "snapshot/source/source.h"
 #include "snapshot/view/view.h"
 
+enum { STATUS_NOT_SEARCHED = 3 }; /* 1: something is lost */
+
+static int status_of_failure = 1;
+
 __attribute__((noreturn)) static void fail(const char *why)
 {
 	(void)fprintf(stderr, "leakwatch-snapshot: %s\n", why);
-	exit(1);
+	exit(status_of_failure);
 }
 
 /* ---- reading ---- */
@@ -267,8 +271,6 @@ static int print_report(
 	return err ? 1 : 0;
 }
 
-enum { STATUS_NOT_SEARCHED = 3 }; /* 1: something is lost */
-
 /* What it cannot answer is said, and the report is of its last answer. */
 static bool ask_for_leaks(const struct command *command)
 {
@@ -300,9 +302,12 @@ static int run_report(const struct command *command)
 	char root[32], *complaints = NULL;
 	size_t nr_bytes;
 	FILE *memory = alloc_check(open_memstream(&complaints, &nr_bytes));
-	bool is_gone = false, is_searched = !command->has_leaks || ask_for_leaks(command);
+	bool is_gone = false, is_searched;
 	int status = 0;
 
+	if (command->has_leaks)
+		status_of_failure = STATUS_NOT_SEARCHED;
+	is_searched = !command->has_leaks || ask_for_leaks(command);
 	report.model = read_model(command, &is_gone);
 	report.state = state_of(command, report.model, is_gone);
 	report.missing = decode_missing(report.model);
@@ -330,10 +335,10 @@ static int run_report(const struct command *command)
 			report_and_mark(command, &report, complaints);
 		else
 			status = print_report(command, &report, complaints);
-		if (command->has_leaks && report.lost.blocks)
+		if (!is_searched)
+			status = STATUS_NOT_SEARCHED; /* what an earlier search found is in the report */
+		else if (command->has_leaks && report.lost.blocks)
 			status = 1;
-		else if (!is_searched)
-			status = STATUS_NOT_SEARCHED;
 		say_done(command, &report);
 	} else if (command->shmid >= 0) {
 		lw_region_set_reported(command->shmid); /* nothing is asked for: that is done */

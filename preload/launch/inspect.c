@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -202,4 +203,14 @@ bool lw_inspect_is_our_kind(const char *path)
 	Elf64_Ehdr header;
 
 	return read_ident(path, &header) && is_our_kind(&header);
+}
+
+bool lw_inspect_own_path(char path[PATH_MAX])
+{
+	ssize_t bytes = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+	if (bytes <= 0) /* as it was named when it was started */
+		return realpath((const char *)getauxval(AT_EXECFN), path) != NULL;
+	path[bytes] = '\0';
+	return true;
 }

@@ -11,6 +11,7 @@
 #define LW_LAUNCH_INSPECT_H
 
 #include <stdbool.h>
+#include <limits.h>
 #include <stddef.h>
 
 enum lw_inspect_sight {
@@ -31,6 +32,9 @@ bool lw_inspect_is_our_kind(const char *path);
 
 /* One sentence with %s for the program's name. */
 const char *lw_inspect_why_not(enum lw_inspect_sight sight);
+
+/* Where this program lies, also without /proc; false: not to be found. */
+bool lw_inspect_own_path(char path[PATH_MAX]);
 
 /* The first line of the file, without newline; false if it cannot be read. */
 bool lw_inspect_first_line(const char *path, char line[LW_INSPECT_LINE_BYTES], size_t *nr_bytes);

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "preload/base/base.h"
+#include "preload/launch/inspect.h"
 #include "preload/share/queue.h"
 #include "preload/share/region.h"
 
@@ -33,15 +34,15 @@ extern char **environ;
 static bool find_snapshot(char path[PATH_MAX])
 {
 	static const char *const places[] = { "leakwatch-snapshot", "../snapshot/leakwatch-snapshot" };
-	ssize_t bytes = readlink("/proc/self/exe", path, PATH_MAX / 2);
 	char *name;
 
-	if (bytes <= 0)
+	if (!lw_inspect_own_path(path))
 		return false;
-	path[bytes] = 0;
 	name = strrchr(path, '/') + 1;
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		strcpy(name, places[i]); /* room: half of path is left */
+		if ((size_t)(name - path) + strlen(places[i]) >= PATH_MAX)
+			return false;
+		strcpy(name, places[i]);
 		if (access(path, X_OK) == 0)
 			return true;
 	}

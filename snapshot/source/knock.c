@@ -216,6 +216,32 @@ static void block_signals(void)
 	(void)sigprocmask(SIG_BLOCK, &all, NULL);
 }
 
+/* What of a process's state keeps others from stopping it; NULL: nothing that is known. */
+static const char *what_holds(pid_t pid)
+{
+	static char text[64];
+	char path[32], line[128], state = '?';
+	const char *why = NULL;
+	FILE *file;
+	int tracer = 0;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		(void)sscanf(line, "State: %c", &state);
+		(void)sscanf(line, "TracerPid: %d", &tracer);
+	}
+	if (file)
+		(void)fclose(file);
+	if (tracer) {
+		(void)snprintf(text, sizeof(text), "it is traced by process %d", tracer);
+		why = text;
+	} else if (state == 'T') {
+		why = "it is stopped";
+	}
+	return why;
+}
+
 const char *knock_at(pid_t pid, struct lw_region_header *region)
 {
 	uint64_t pc = lw_load(&region->scan.knock_pc);
@@ -238,5 +264,8 @@ const char *knock_at(pid_t pid, struct lw_region_header *region)
 	}
 	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
-	return child > 0 && WIFEXITED(status) && !WEXITSTATUS(status) ? NULL : "none of its threads can be stopped";
+	if (child > 0 && WIFEXITED(status) && !WEXITSTATUS(status))
+		return NULL;
+	why = what_holds(pid);
+	return why ? why : "none of its threads can be stopped";
 }

@@ -75,7 +75,8 @@ static void say_not_watched(pid_t pid, bool is_alive, struct source_error *error
 			(unsigned)stat_of.st_uid);
 	else if (is_to_come(pid))
 		(void)snprintf(error->text, sizeof(error->text),
-			"process %d is watched, but has not allocated anything yet", (int)pid);
+			"process %d is watched, but has no region that others can see: it has not allocated "
+			"anything yet, or there was no shared memory to be had", (int)pid);
 	else
 		(void)snprintf(error->text, sizeof(error->text),
 			"process %d is not watched; start it with `leakwatch PROGRAM ...` or "

@@ -79,9 +79,8 @@ enum source_answer source_scan_look(struct source_scan *scan, struct source_erro
 	}
 	if (!scan->has_begun && waited_ms >= BEGIN_WAIT_MS) {
 		(void)snprintf(error->text, sizeof(error->text),
-			"process %d neither allocates nor releases memory just now, so it "
-			"cannot be asked to look for lost memory%s%s",
-			(int)scan->pid, scan->why ? "; nor can it be made to, since " : "",
+			"process %d has not begun to look for lost memory within %d ms: it neither allocated nor released any%s%s",
+			(int)scan->pid, BEGIN_WAIT_MS, scan->why ? ", and cannot be made to look, since " : "",
 			scan->why ? scan->why : "");
 		return SOURCE_NO_ANSWER;
 	}

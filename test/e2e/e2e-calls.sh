@@ -57,17 +57,41 @@ for _ in 1 2; do
 	exits 1
 done
 ok 'computing: what is lost is found' judge part lost 333 1 lose
+if command -v python3 >/dev/null; then
+	python3 - "$pid" >tracer 2>&1 <<'EOF' &
+import ctypes, sys, time
+print(ctypes.CDLL(None).ptrace(0x4206, int(sys.argv[1]), None, None), flush=True)  # PTRACE_SEIZE
+time.sleep(60)
+EOF
+	tracer=$!
+	until [ -s tracer ]; do sleep 0.05; done
+	ask
+	exits 3
+	ok 'one that is traced: by whom' grep -q "since it is traced by process $tracer$" asked
+	kill "$tracer"
+	wait "$tracer"
+fi
 kill -USR1 "$pid"
 wait "$pid"
 prints 'computed well'
 
 start ptrace idle
+ask
+exits 1
 kill -STOP "$pid"
-timeout 60 "$snapshot" --leaks --json "$pid" >json/0.json 2>asked
-status=$?
+ask
 exits 3
-ok 'one that is stopped is not made to go on' grep -q '^State:.T' "/proc/$pid/status"
-ok 'and it is said' grep -q 'none of its threads can be stopped' asked
+ok 'one that is stopped is not made to go on, and what was found before is not taken for an answer' \
+	grep -q '^State:.T' "/proc/$pid/status"
+ok 'and it is said' grep -q 'since it is stopped$' asked
+kill -CONT "$pid"
+sleep 60 &
+for other in $! 4194303; do
+	timeout 60 "$snapshot" --leaks "$other" >/dev/null 2>asked
+	status=$?
+	exits 3
+done
+kill $!
 kill -CONT "$pid"
 stop # what SIGCONT itself interrupts is the kernel's affair
 done_testing

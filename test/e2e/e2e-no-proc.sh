@@ -97,6 +97,13 @@ lives "another's /proc" "$victims/victim-poor" none
 mount -t tmpfs none /proc
 ok 'there is no /proc' test ! -e /proc/self
 lives 'no /proc' "$victims/victim-poor" none
+for stay in 0 1; do
+	"$build/preload/leakwatch" --stay=$stay --log_path="$work/launched" "$victims/victim-poor" none </dev/null >out 2>err
+	status=$?
+	ok "no /proc, launched, stay=$stay: its status" is_status 7
+	ok 'and its report' matches launched '^SUMMARY: LeakWatch: 192 byte'
+	rm -f launched
+done
 umount /proc
 ok 'nothing is left' within 5 none_is_left
 done_testing
