@@ -91,8 +91,11 @@ static void settle(bool is_waited_for)
 	}
 }
 
-/* Blocks the loader allocates for itself (thread-local storage, its lists) are pointed to in ways of its own. */
-static bool is_of_loader(uint32_t id)
+/*
+ * Blocks the loader allocates for itself (thread-local storage, its lists) are pointed to in ways of its own; and
+ * another allocator's own variables are no roots, so what it allocates through our hooks has none.
+ */
+static bool is_of_a_runtime(const struct gather *gather, uint32_t id)
 {
 	const struct lw_site *site = lw_box_site(id);
 	const uint64_t *pcs = lw_sites_pcs(id);
@@ -103,6 +106,9 @@ static bool is_of_loader(uint32_t id)
 
 	if (!nr_frames)
 		return false;
+	if (!gather->roots.is_glibc && pcs[0] - gather->roots.allocator_start <
+			gather->roots.allocator_end - gather->roots.allocator_start)
+		return true;
 	number = ((const uint16_t *)(pcs + nr_frames))[0];
 	if (number >= lw_own.nr_modules)
 		return false;
@@ -114,9 +120,9 @@ static bool is_of_loader(uint32_t id)
 }
 
 /* What the program asked to ignore is meant to stay, with all that it points to. */
-static bool is_lasting(uint32_t id)
+static bool is_lasting(const struct gather *gather, uint32_t id)
 {
-	return lw_box_site(id)->flags & LW_SITE_IGNORED || is_of_loader(id);
+	return lw_box_site(id)->flags & LW_SITE_IGNORED || is_of_a_runtime(gather, id);
 }
 
 /*
@@ -138,7 +144,7 @@ static uint8_t site_kind(struct gather *gather, uint32_t id)
 	if (id >= gather->nr_sites)
 		return SITE_UNKNOWN;
 	if (*kind == SITE_UNKNOWN)
-		*kind = is_lasting(id) ? SITE_LASTING : is_bare(gather, id) ? SITE_BARE : SITE_PLAIN;
+		*kind = is_lasting(gather, id) ? SITE_LASTING : is_bare(gather, id) ? SITE_BARE : SITE_PLAIN;
 	return *kind;
 }
 
@@ -295,8 +301,8 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	if (plan->vectors)
 		gather->roots.vectors = (struct lw_scan_cut){ (uintptr_t)plan->vectors,
 			(uintptr_t)plan->vectors + LW_SCAN_MAX_THREADS * (uint64_t)LW_SCAN_VECTOR_BYTES };
+	know_allocator(&gather->roots); /* first: kinds of sites depend on it */
 	lw_blocks_visit(add_block, gather);
-	know_allocator(&gather->roots);
 	gather->roots.threads = (struct lw_scan_threads){ plan->threads, plan->nr_threads, plan->descriptor,
 		plan->tid, plan->pid, plan->main_descriptor, plan->locals_at, plan->locals_bytes };
 	if (!lw_scan_index_sort(&marks->index) || !lw_scan_roots_find(&gather->roots, marks) ||

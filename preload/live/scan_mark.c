@@ -246,7 +246,8 @@ static void find_leaders(struct lw_scan_marks *marks)
 	for (uint32_t at = 0; at < marks->index.nr; at++) {
 		struct lw_scan_entry *entry = &marks->index.entries[at];
 
-		if (entry->start & (LW_SCAN_REACHED | LW_SCAN_INDIRECT))
+		/* memory that nobody allocated leads nothing: old words of the allocator's would */
+		if (entry->start & (LW_SCAN_REACHED | LW_SCAN_INDIRECT | LW_SCAN_UNOWNED))
 			continue;
 		entry->start |= LW_SCAN_LEADER;
 		marks->leader = at;

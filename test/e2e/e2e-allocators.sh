@@ -31,6 +31,15 @@ next() { # NAME FILE-PATTERN
 	leaks 256 1 lose_wide
 	leaks 72 1 lose_row
 	clean make_row
+	NEXT=$path watch "$victims/victim-reach"
+	exits 0
+	has_part lost 333 1 lose
+	has_part lost 80 1 make_head
+	has_part indirect 200 2 make_tail
+	has_part lost 0 0 make_tail
+	has_part lost 0 0 keep_one
+	NEXT=$path OPTIONS=exitcode=9 watch true # what it allocates for itself through our hooks is not lost
+	exits 0
 	NEXT=$path watch bash -c 'grep -c "$0" /proc/self/maps' "$(basename "$path" | cut -d. -f1)"
 	ok "$1 is there" matches out '[1-9]'
 }
