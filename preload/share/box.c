@@ -112,8 +112,7 @@ static struct lw_region_header *map_region(
 		region = lw_boxfile_map(options->black_box, mine, bytes, refusal);
 		if (region)
 			return region;
-		if (options->verbose)
-			lw_log("no black_box file (error %d): shared memory is used", -*refusal);
+		lw_log("no black_box file %s (%s): shared memory is used", options->black_box, strerrordesc_np(-*refusal));
 	}
 	*shmid = make_segment(mine, bytes);
 	*refusal = *shmid < 0 ? *shmid : 0;

@@ -78,7 +78,8 @@ static const struct lw_option_spec table[] = {
 	{STRING(black_box), .fallback = "",
 		.help = "file (% as in json) that holds the tables while the program runs, and "
 			"outlives it even when its container goes; `leakwatch-snapshot FILE` "
-			"reports from it; reserves 27 MiB of disk; falls back to shared memory"},
+			"reports from it; reserves 28 MiB of disk, has room for 32768 sites; only "
+			"that file tells of a kill; falls back to shared memory"},
 	{BOOL(stay), .fallback = "0",
 		.help = "the launcher stays as the program's parent, reaps, forwards signals, and "
 			"reports when the program is killed: for process 1 of a container"},

@@ -10,6 +10,8 @@
 #include "snapshot/source/source.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,17 +42,42 @@ static bool dump(const struct lw_region_header *region, uint64_t bytes, lw_emit_
 	return is_whole;
 }
 
-/* Has it the library, but not come up: the child of a watched process that has not allocated yet? */
-static bool is_to_come(pid_t pid)
+/* Is what a line of its maps names the file of a black box? Then its name is left in `file`. */
+static bool is_black_box(pid_t pid, char *line, char file[PATH_MAX])
 {
-	char path[48], line[1024];
+	char *name = strchr(line, '/'), path[PATH_MAX + 32];
+	struct stat stat_of;
+	bool is_one;
+	int fd;
+
+	if (!name || !strstr(line, " rw-s ") || strlen(name) >= PATH_MAX)
+		return false;
+	name[strcspn(name, "\n")] = '\0';
+	(void)snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, name);
+	fd = stat(path, &stat_of) == 0 && S_ISREG(stat_of.st_mode) ? open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return false;
+	is_one = source_is_boxfile(fd);
+	(void)close(fd);
+	if (is_one)
+		(void)strcpy(file, name);
+	return is_one;
+}
+
+/* Has it the library, but no region that we know of? Where it keeps it in a file, that one's name is left in `file`. */
+static bool is_out_of_sight(pid_t pid, char file[PATH_MAX])
+{
+	char path[48], line[PATH_MAX + 128];
 	bool is_found = false;
 	FILE *maps;
 
+	file[0] = '\0';
 	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	maps = fopen(path, "re");
-	while (maps && !is_found && fgets(line, sizeof(line), maps))
-		is_found = strstr(line, "/libleakwatch.so");
+	while (maps && !file[0] && fgets(line, sizeof(line), maps)) {
+		is_found = is_found || strstr(line, "/libleakwatch.so");
+		is_found = is_black_box(pid, line, file) || is_found;
+	}
 	if (maps)
 		(void)fclose(maps);
 	return is_found;
@@ -58,8 +85,8 @@ static bool is_to_come(pid_t pid)
 
 static void say_not_watched(pid_t pid, bool is_alive, struct source_error *error)
 {
+	char path[32], file[PATH_MAX];
 	struct stat stat_of;
-	char path[32];
 	bool is_seen;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)pid);
@@ -73,7 +100,10 @@ static void say_not_watched(pid_t pid, bool is_alive, struct source_error *error
 		(void)snprintf(error->text, sizeof(error->text),
 			"process %d belongs to another user (uid %u)", (int)pid,
 			(unsigned)stat_of.st_uid);
-	else if (is_to_come(pid))
+	else if (is_out_of_sight(pid, file) && file[0])
+		(void)snprintf(error->text, sizeof(error->text),
+			"process %d keeps its tables in a file, as they are now: leakwatch-snapshot %.200s", (int)pid, file);
+	else if (is_out_of_sight(pid, file))
 		(void)snprintf(error->text, sizeof(error->text),
 			"process %d is watched, but has no region that others can see: it has not allocated "
 			"anything yet, or there was no shared memory to be had", (int)pid);

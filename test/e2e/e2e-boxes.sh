@@ -42,6 +42,7 @@ start() {
 }
 
 start "$launcher" --black_box="$work/box" ./waits
+ok 'who asks for the process is told of the file' says "leakwatch-snapshot $work/box" "$snapshot" --once "$started"
 kill -9 "$started"
 wait "$started" 2>/dev/null
 ok 'a black box tells what a killed process held' says '77 bytes in 7 blocks' "$snapshot" box
@@ -62,7 +63,8 @@ for at in 8 12 16 64 72 80 100 140 200; do
 done
 
 start "$launcher" --black_box="$work/none/box" ./waits
-ok 'no such folder: shared memory serves' says '77 bytes in 7 blocks' "$snapshot" --once "$started"
+ok 'no such folder: it is said' has err "no black_box file $work/none/box (No such file or directory): shared memory is used"
+ok 'and shared memory serves' says '77 bytes in 7 blocks' "$snapshot" --once "$started"
 kill -9 "$started"
 wait "$started" 2>/dev/null
 
