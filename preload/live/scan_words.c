@@ -41,6 +41,19 @@ static void settle(struct lw_words *words)
 	join(words, nearest);
 }
 
+static struct lw_words_test make_test(const struct lw_words *words)
+{
+	struct lw_words_test test;
+
+	for (uint32_t i = 0; i < LW_WORDS_SPANS; i++) {
+		uint32_t first = i < words->nr ? words->first[i] : 0, last = i < words->nr ? words->last[i] : 0;
+
+		test.shift[i] = (lw_lanes){ 0 } + (UINT32_C(0x80000000) - first);
+		test.end[i] = (lw_signed_lanes){ 0 } + (i < words->nr ? (int32_t)((last - first) ^ UINT32_C(0x80000000)) + 1 : INT32_MIN);
+	}
+	return test;
+}
+
 void lw_words_add(struct lw_words *words, uint64_t first, uint64_t last)
 {
 	uint32_t from = (uint32_t)((first & address_mask) >> LW_WORDS_UNIT_BITS);
@@ -70,6 +83,7 @@ void lw_words_look(struct lw_words *words)
 {
 	uint32_t a, b, c, d, low, high;
 
+	words->test = make_test(words);
 	words->can_skip = false;
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
 		return;
@@ -95,7 +109,7 @@ __attribute__((target("avx2"))) static inline __m256i near_8(const __m256i *shif
 
 __attribute__((target("avx2"))) uintptr_t lw_words_skip(const struct lw_words *words, uintptr_t at, uintptr_t to)
 {
-	const struct lw_words_test test = lw_words_test(words);
+	const struct lw_words_test test = words->test;
 	__m256i shift[LW_WORDS_SPANS], end[LW_WORDS_SPANS];
 
 	for (unsigned i = 0; i < LW_WORDS_SPANS; i++) {
@@ -126,6 +140,7 @@ __attribute__((target("avx2"))) uintptr_t lw_words_skip(const struct lw_words *w
 
 void lw_words_look(struct lw_words *words)
 {
+	words->test = make_test(words);
 	words->can_skip = false;
 }
 

@@ -31,17 +31,24 @@ enum {
 typedef uint32_t lw_lanes __attribute__((vector_size(16)));
 typedef int32_t lw_signed_lanes __attribute__((vector_size(16)));
 
+/* A span is asked for by one subtraction and one comparison; the lanes are signed, so both sides are moved by half. */
+struct lw_words_test {
+	lw_lanes shift[LW_WORDS_SPANS];
+	lw_signed_lanes end[LW_WORDS_SPANS];
+};
+
 /* In units of 32 KiB, rising, none touching the next. */
 struct lw_words {
 	uint32_t nr;
 	bool can_skip; /* lw_words_skip() may be called: see lw_words_look() */
 	uint32_t first[LW_WORDS_SPANS + 1], last[LW_WORDS_SPANS + 1];
+	struct lw_words_test test; /* of them, made by lw_words_look(): most blocks are too short to make it for each */
 };
 
 /* The addresses from first to last are looked for too. In any order; cheapest if they rise. */
 void lw_words_add(struct lw_words *words, uint64_t first, uint64_t last);
 
-/* After the last span: finds out what this processor can. */
+/* After the last span, before anything is visited: finds out what this processor can, too. */
 void lw_words_look(struct lw_words *words);
 
 /*
@@ -49,25 +56,6 @@ void lw_words_look(struct lw_words *words);
  * lies in a span; or the first of which those words are not all inside of [at, to).
  */
 uintptr_t lw_words_skip(const struct lw_words *words, uintptr_t at, uintptr_t to);
-
-/* A span is asked for by one subtraction and one comparison; the lanes are signed, so both sides are moved by half. */
-struct lw_words_test {
-	lw_lanes shift[LW_WORDS_SPANS];
-	lw_signed_lanes end[LW_WORDS_SPANS];
-};
-
-LW_INLINE struct lw_words_test lw_words_test(const struct lw_words *words)
-{
-	struct lw_words_test test;
-
-	for (uint32_t i = 0; i < LW_WORDS_SPANS; i++) {
-		uint32_t first = i < words->nr ? words->first[i] : 0, last = i < words->nr ? words->last[i] : 0;
-
-		test.shift[i] = (lw_lanes){ 0 } + (UINT32_C(0x80000000) - first);
-		test.end[i] = (lw_signed_lanes){ 0 } + (i < words->nr ? (int32_t)((last - first) ^ UINT32_C(0x80000000)) + 1 : INT32_MIN);
-	}
-	return test;
-}
 
 LW_INLINE unsigned lw_words_mask(lw_signed_lanes lanes)
 {
@@ -118,7 +106,7 @@ LW_INLINE void lw_words_give(unsigned near, uintptr_t at, lw_words_fn *take, voi
 LW_INLINE void lw_words_loop(const struct lw_words *words, unsigned nr, uintptr_t at, uintptr_t to, lw_words_fn *take,
 		void *context)
 {
-	const struct lw_words_test test = lw_words_test(words);
+	const struct lw_words_test test = words->test;
 	const uintptr_t stride = LW_WORDS_LANES * LW_WORDS_STEP;
 
 	for (; at + stride + LW_WORDS_STEP <= to; at += stride) {
