@@ -29,17 +29,18 @@ static uint64_t held_bytes(const struct lw_region_header *region, uint64_t bytes
 	return sum;
 }
 
-static bool is_process_gone(const struct lw_region_header *region)
+static bool is_process_gone(const struct lw_region_header *region, int32_t pid)
 {
 	uint64_t start_ticks = 0;
 	int32_t ppid;
 
-	if (!lw_region_proc_stat(region->pid, &start_ticks, &ppid))
+	if (!lw_region_proc_stat(pid, &start_ticks, &ppid))
 		return true;
 	return lw_region_is_reused(region->start_ticks, start_ticks);
 }
 
-static bool show(int shmid, source_process_fn *found, void *context)
+/* maker: its number as the kernel tells it to us, who may be in another pid namespace; 0 unknown. */
+static bool show(int shmid, int32_t maker, source_process_fn *found, void *context)
 {
 	const struct lw_region_header *region;
 	struct source_process process;
@@ -57,8 +58,8 @@ static bool show(int shmid, source_process_fn *found, void *context)
 	for (size_t i = 0; i < LW_EXE_BYTES && region->exe[i]; i++)
 		exe[i] = region->exe[i];
 	process = (struct source_process){
-		.pid = region->pid,
-		.is_gone = is_process_gone(region),
+		.pid = maker ? maker : region->pid,
+		.is_gone = is_process_gone(region, maker ? maker : region->pid),
 		.uptime_ns =
 			now_ns > region->started_mono_ns ? now_ns - region->started_mono_ns : 0,
 		.live_bytes = held_bytes(region, bytes),
@@ -81,7 +82,7 @@ int source_list(source_process_fn *found, void *context)
 		struct shmid_ds stat;
 		int shmid = shmctl(i, SHM_STAT, &stat);
 
-		if (shmid >= 0 && show(shmid, found, context))
+		if (shmid >= 0 && show(shmid, stat.shm_cpid, found, context))
 			nr_found++;
 	}
 	return nr_found;

@@ -56,6 +56,10 @@ look() { # FLAGS...
 	ok "$what: the report" matches seen 'in grow_here .*victim-live.c:[0-9]+'
 	timeout 60 "$snapshot" --leaks --json "$pid" >seen 2>errors 9>&-
 	ok "$what: asked for what is lost, it looks" matches seen '"scan":\{"state":"done".*"confirmed":true'
+	if [[ " $what " != *" --ipc "* ]]; then # another IPC namespace has segments of its own
+		"$snapshot" --list >seen 2>errors 9>&-
+		ok "$what: the list has its number here" matches seen "^ *$pid .*victim-live"
+	fi
 	leave
 	ok "$what: it ends as it would alone" is_status 7
 }
