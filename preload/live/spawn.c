@@ -97,7 +97,7 @@ struct orphan {
 /* Raised as far as they go, do its limits allow what is needed? 0, or -errno. */
 static int missing(const struct orphan *orphan)
 {
-	if (lw_limits_files() < orphan->needs.files)
+	if (lw_limits_hard(LW_LIMIT_FILES) < orphan->needs.files)
 		return -EMFILE;
 	return orphan->needs.limits & lw_limits_poor() ? -EFBIG : 0;
 }

@@ -60,9 +60,9 @@ void lw_limits_raise(void)
 	}
 }
 
-uint64_t lw_limits_files(void)
+uint64_t lw_limits_hard(enum lw_limit which)
 {
 	struct rlimit limit;
 
-	return get(RLIMIT_NOFILE, &limit) ? limit.rlim_max : UINT64_MAX;
+	return get(rows[which].resource, &limit) ? limit.rlim_max : UINT64_MAX;
 }

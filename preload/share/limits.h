@@ -36,7 +36,7 @@ uint32_t lw_limits_poor(void);
 /* Raises what can be raised. */
 void lw_limits_raise(void);
 
-/* The hard limit of open descriptors. */
-uint64_t lw_limits_files(void);
+/* One hard limit. */
+uint64_t lw_limits_hard(enum lw_limit which);
 
 #endif
