@@ -18,6 +18,7 @@ enum {
 };
 
 static int held = -1; /* the set's id */
+static bool is_poor;   /* the door is that of the poor place */
 
 /*
  * All in one step: there is no moment at which the door is locked by a cleaner that never opened
@@ -84,6 +85,21 @@ static bool try_key(uint32_t uid, uint64_t place, unsigned attempt, enum lock *r
 	return false;
 }
 
+void lock_be_poor(void)
+{
+	is_poor = true;
+}
+
+bool lock_is_poor(void)
+{
+	return is_poor;
+}
+
+bool lock_has_richer(void)
+{
+	return is_poor && lw_door_is_taken(geteuid(), lw_door_place());
+}
+
 enum lock lock_take(void)
 {
 	uint64_t place = lw_door_place();
@@ -93,6 +109,11 @@ enum lock lock_take(void)
 	/* also under a later key, from a time when somebody else had the first */
 	if (lw_door_is_open(uid, place))
 		return LOCK_IS_SERVED;
+	if (is_poor) {
+		place = lw_door_poor_place(place);
+		if (lw_door_is_open(uid, place))
+			return LOCK_IS_SERVED;
+	}
 	for (unsigned attempt = 0; attempt < LW_DOOR_KEYS; attempt++) {
 		if (try_key(uid, place, attempt, &result))
 			return result;

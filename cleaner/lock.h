@@ -17,6 +17,13 @@ enum lock {
 	LOCK_FAILED,	/* no door is to be had: no semaphores here, or none left */
 };
 
+/* To be said first: our limits are too low for others' reports, and our door is the poor one (door.h). */
+void lock_be_poor(void);
+bool lock_is_poor(void);
+
+/* Is there another, not poor, that sees to the regions, or will once more? */
+bool lock_has_richer(void);
+
 /* Waits, at most some seconds, while another cleaner is deciding whether to go. */
 enum lock lock_take(void);
 

@@ -26,6 +26,11 @@
  * a cleaner, whose first scan finds every orphan. Two cleaners (of two places, or after somebody
  * removed the door) do each other no harm: a report is claimed by a compare-and-swap in the region.
  *
+ * A cleaner whose hard limits are too low, inherited from a process that is as poor, has a door of its
+ * own and sees only to regions of poor processes, under the same rule. While another's door is taken
+ * it leaves the dead to that one, which by the rule finds them, or is killed and its door free; and it
+ * does not go before they are gone. Its process looks at that door only when the other is not open.
+ *
  * Signals are blocked, since a service manager ends a unit by signalling all of it, and the others'
  * deaths are what we are here for: we end by ourselves, soon after the last.
  */
@@ -37,7 +42,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -46,6 +50,7 @@
 #include "cleaner/lock.h"
 #include "cleaner/reporter.h"
 #include "cleaner/targets.h"
+#include "preload/share/limits.h"
 
 #define MS UINT64_C(1000000)
 
@@ -108,16 +113,6 @@ static void settle_descriptors(void)
 	} while (fd >= 0 && fd < 2);
 }
 
-static void raise_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /* A target may be the first to be killed when memory is short; its cleaner must not be. */
 static void be_no_victim(void)
 {
@@ -152,7 +147,9 @@ static void settle(void)
 {
 	settle_descriptors();
 	settle_signals();
-	raise_limit();
+	lw_limits_raise();
+	if (lw_limits_poor())
+		lock_be_poor();
 	be_no_victim();
 	(void)setsid();		       /* fails if we are a leader already */
 	(void)umask(umask(077) | 022); /* reports are not for others to write */

@@ -17,6 +17,9 @@
 
 #include "cleaner/tty.h"
 #include "preload/share/emit.h"
+#include "preload/share/limits.h"
+
+enum { LEAST_FILE_BYTES = 4096 }; /* allowed, for some of it to get there: an empty file would say "no leaks" */
 
 struct module {
 	uint64_t base;
@@ -97,7 +100,8 @@ static int open_place(const struct lw_region_header *copy, const struct lw_optio
 
 	(void)snprintf(exe, sizeof(exe), "%.*s", LW_EXE_BYTES, copy->exe);
 	names.program = strrchr(exe, '/') ? strrchr(exe, '/') + 1 : exe;
-	if (options->log_path[0] && lw_options_expand(path, sizeof(path), options->log_path, &names))
+	if (options->log_path[0] && lw_limits_hard(LW_LIMIT_FILE_BYTES) >= LEAST_FILE_BYTES &&
+		lw_options_expand(path, sizeof(path), options->log_path, &names))
 		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC,
 			0600);
 	if (fd >= 0 && (fstat(fd, &file) < 0 || !S_ISREG(file.st_mode) || file.st_uid != geteuid())) {
@@ -112,8 +116,10 @@ static int open_place(const struct lw_region_header *copy, const struct lw_optio
 static void print(struct raw *raw, const struct lw_region_header *region, uint64_t bytes, int signal)
 {
 	raw->bytes = raw->blocks = raw->nr_events = 0;
-	(void)fprintf(raw->out,
-		"leakwatch: leakwatch-snapshot is missing or did not do it: raw report of pid %d, killed",
+	(void)fprintf(raw->out, "leakwatch: %s: raw report of pid %d, killed",
+		lw_limits_hard(LW_LIMIT_FILES) < LW_LIMITS_REPORTER_FILES
+			? "the limit of open files is too low for leakwatch-snapshot"
+			: "leakwatch-snapshot is missing or did not do it",
 		(int)region->pid);
 	(void)fprintf(raw->out, signal ? " by signal %d\n" : "\n", signal);
 	(void)lw_emit_region(region, bytes, region->ended_mono_ns, take_record, raw);

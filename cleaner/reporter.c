@@ -19,6 +19,7 @@
 #include "cleaner/raw.h"
 #include "cleaner/tty.h"
 #include "preload/base/base.h"
+#include "preload/share/limits.h"
 #include "preload/share/place.h"
 
 /* At a time: as many as there are processors, within these bounds. */
@@ -185,7 +186,7 @@ static char *end_of(const struct lw_region_header *copy)
 	}
 }
 
-/* False: there is no program to start. */
+/* False: there is no program to start, or a poor cleaner cannot. */
 static bool start(struct run *run)
 {
 	const struct lw_region_header *copy = &run->copy;
@@ -195,7 +196,7 @@ static bool start(struct run *run)
 	int tty = -1;
 
 	read_options(copy, &options);
-	if (!find_program(options.programs, path))
+	if (!find_program(options.programs, path) || lw_limits_hard(LW_LIMIT_FILES) < LW_LIMITS_REPORTER_FILES)
 		return false;
 	(void)snprintf(id, sizeof(id), "--shmid=%d", run->shmid);
 	(void)snprintf(sig, sizeof(sig), "--signal=%d", run->signal);

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cleaner/lock.h"
 #include "cleaner/reporter.h"
 #include "cleaner/watch.h"
 #include "preload/share/queue.h"
@@ -128,7 +129,7 @@ static void adopt(struct target *target, const struct shmid_ds *stat, uint64_t n
 	if (err == -EAGAIN) {
 		if (target->what != STARTING)
 			set_what(target, STARTING, now_ns);
-	} else if (err) {
+	} else if (err || (lock_is_poor() && !(copy.flags & LW_REGION_POOR))) {
 		set_what(target, NOT_OURS, 0);
 	} else if (stat->shm_cpid != copy.pid || watch_has_other_root(stat->shm_cpid)) {
 		set_what(target, ELSEWHERE, 0);
@@ -193,7 +194,7 @@ static void bury(struct target *target, unsigned long nr_attached, uint64_t now_
 	int err;
 
 	/* to look at thousands that wait, at each scan, would take the time of the reporters they wait for */
-	if (reporter_has(target->shmid) || (target->is_due && !reporter_has_room()))
+	if (reporter_has(target->shmid) || (target->is_due && !reporter_has_room()) || lock_has_richer())
 		return;
 	err = copy_header(target->shmid, &copy);
 	if (err == -ENOMEM)

@@ -417,6 +417,9 @@ static void set_stderr_aside(struct command *command)
 		(void)dup2(null, 2);
 	else
 		close(2);
+	if (null > 2)
+		close(null);
+	output_reserve();
 }
 
 /* A person sits there, and asked for nothing else. */

@@ -24,7 +24,10 @@ enum lw_cleaner_found {
 /* After the region is complete and running: at bring-up, and in a forked child. errno is not kept. */
 enum lw_cleaner_found lw_cleaner_register(void);
 
-/* At the end: does one have the region still, wherever this process has moved to since? */
+/*
+ * At the end: does one have the region still that can write more than we can, wherever this process has moved to
+ * since? Not a poor one (door.h). One that this process has started may be coming still: a second is waited.
+ */
 bool lw_cleaner_is_there(void);
 /* Is the root another than when it was looked for? */
 bool lw_cleaner_is_elsewhere(void);

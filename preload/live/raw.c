@@ -90,8 +90,24 @@ static void say_frames(int fd, uint32_t id)
 	}
 }
 
-/* The file named by log_path, new or our own; -1: stderr. */
-static int open_log(const struct lw_options *options)
+static const char *error_name(long err)
+{
+	switch (err) {
+	case -EMFILE:
+	case -ENFILE:
+		return "too many open files";
+	case -EACCES:
+	case -EPERM:
+		return "permission denied";
+	case -ENOENT:
+		return "no such folder";
+	default:
+		return "it cannot be opened";
+	}
+}
+
+/* The file named by log_path, new or our own; -1: stderr, and *why not the file. */
+static int open_log(const struct lw_options *options, const char **why)
 {
 	const char *slash = memrchr(lw_box->exe, '/', lw_own.exe_bytes);
 	struct lw_options_names names = {
@@ -105,42 +121,53 @@ static int open_log(const struct lw_options *options)
 	struct stat file;
 	int fd;
 
-	if (!options->log_path[0] || !lw_options_expand(path, sizeof(path), options->log_path, &names))
+	*why = NULL;
+	if (!options->log_path[0])
+		return -1;
+	*why = "the name is too long";
+	if (!lw_options_expand(path, sizeof(path), options->log_path, &names))
+		return -1;
+	/* an empty one would say that nothing leaked */
+	(void)lw_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit);
+	*why = "the limit of file sizes is too low";
+	if (limit.rlim_cur <= ROOM_BYTES)
 		return -1;
 	fd = (int)lw_syscall(SYS_openat, AT_FDCWD, path,
 			O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC, 0600);
+	*why = error_name(fd);
 	if (fd < 0)
 		return -1;
 	/* a plain file with room: no reader to wait for, no SIGPIPE, no SIGXFSZ */
-	(void)lw_syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, &limit);
-	if (lw_syscall(SYS_fstat, fd, &file) == 0 && S_ISREG(file.st_mode) &&
-			(limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > (uint64_t)file.st_size + ROOM_BYTES))
-		return fd;
+	*why = "it is no plain file";
+	if (lw_syscall(SYS_fstat, fd, &file) == 0 && S_ISREG(file.st_mode)) {
+		if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > (uint64_t)file.st_size + ROOM_BYTES)
+			return fd;
+		*why = "the limit of file sizes is too low";
+	}
 	lw_sys_close(fd);
 	return -1;
 }
 
-static void say_head(int fd)
+static void say_head(int fd, const char *why)
 {
 	char line[LINE_BYTES];
 
 	say(fd, line, snprintf(line, sizeof(line),
-			"leakwatch: leakwatch-snapshot is missing or did not do it: raw report of pid %d\n",
-			lw_own.pid));
+			"leakwatch: %s: raw report of pid %d\n", why, lw_own.pid));
 }
 
 /* A disk that is full is noticed at the first line, most likely: then stderr gets the report. */
-static int begin(int fd, bool may_use_stderr)
+static int begin(int fd, const char *why, bool may_use_stderr)
 {
 	is_cut = false;
 	if (fd >= 0 || may_use_stderr)
-		say_head(fd);
+		say_head(fd, why);
 	if (!is_cut)
 		return fd;
 	lw_sys_close(fd);
 	is_cut = false;
 	if (may_use_stderr)
-		say_head(-1);
+		say_head(-1, why);
 	return -1;
 }
 
@@ -156,13 +183,17 @@ static void say_dropped(int fd)
 				(unsigned long long)blocks, (unsigned long long)(sum - blocks)));
 }
 
-void lw_raw_report(const struct lw_options *options, struct lw_report_done *done)
+void lw_raw_report(const struct lw_options *options, const char *why, struct lw_report_done *done)
 {
 	bool may_use_stderr = lw_box->flags & (LW_REGION_ROOT | LW_REGION_WATCHED);
 	uint32_t nr_sites = lw_load_acquire(&lw_own.nr_sites);
 	char line[LINE_BYTES];
-	int fd = begin(open_log(options), may_use_stderr);
+	const char *why_no_file;
+	int fd = open_log(options, &why_no_file);
 
+	if (fd < 0 && why_no_file && may_use_stderr)
+		lw_log("cannot write %s: %s", options->log_path, why_no_file);
+	fd = begin(fd, why, may_use_stderr);
 	*done = (struct lw_report_done){ .nr_mismatches = lw_load(&lw_own.nr_events) };
 	if (fd < 0 && !may_use_stderr)
 		return;

@@ -19,6 +19,7 @@
 #include "preload/record/track.h"
 #include "preload/share/box.h"
 #include "preload/share/emit.h"
+#include "preload/share/limits.h"
 #include "preload/share/place.h"
 #include "preload/share/report.h"
 
@@ -91,11 +92,25 @@ static bool has_file(void)
 	return options->json[0] || options->log_path[0];
 }
 
-/* What this process cannot start any more, or not from where it is now, the cleaner can, if it may write to a file. */
+/*
+ * What this process cannot start any more, or not from where it is now, or what fell under its limits, the cleaner
+ * can, if it may write to a file.
+ */
 static bool is_cleaners_to_write(enum lw_reporter_end end)
 {
-	return (end == LW_REPORTER_REFUSED || (end == LW_REPORTER_NONE && lw_cleaner_is_elsewhere())) &&
+	return (end == LW_REPORTER_REFUSED || (end == LW_REPORTER_NONE && lw_cleaner_is_elsewhere()) ||
+		       (end == LW_REPORTER_FAILED && lw_limits_poor())) &&
 	       has_file() && lw_cleaner_is_there();
+}
+
+/*
+ * A reporter whose files may not grow would tell stderr at best: then it is not started, and the cleaner
+ * writes them. But the status that `exitcode` asks for can only come from here.
+ */
+static bool must_write_files(void)
+{
+	return has_file() && !options->exitcode && lw_limits_poor() & 1u << LW_LIMIT_FILE_BYTES &&
+	       lw_cleaner_is_there();
 }
 
 static int report(enum lw_end how, int status, const uint64_t regs[LW_NR_REGS], bool *is_left)
@@ -115,12 +130,12 @@ static int report(enum lw_end how, int status, const uint64_t regs[LW_NR_REGS], 
 	lw_narrate_end(options);
 	lw_box->own_bytes = lw_mem_used_bytes() + lw_box_used_bytes();
 	lw_box->report_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - started_ns;
-	end = lw_reporter_run(how, &done);
+	end = lw_reporter_run(how, must_write_files(), &done);
 	*is_left = is_cleaners_to_write(end);
 	if (*is_left)
 		return status;
 	if (end != LW_REPORTER_DONE) {
-		lw_raw_report(options, &done);
+		lw_raw_report(options, lw_reporter_why(end), &done);
 		return status; /* without names libc's own memory is not told from a leak */
 	}
 	return options->exitcode && done.leaked_blocks + done.nr_mismatches ? (int)options->exitcode : status;

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "preload/base/log.h"
 #include "preload/base/sys.h"
@@ -14,6 +13,7 @@
 #include "preload/share/box.h"
 #include "preload/share/boxfile.h"
 #include "preload/share/emit.h"
+#include "preload/share/limits.h"
 #include "preload/share/process.h"
 
 enum {
@@ -21,7 +21,6 @@ enum {
 	IDLE_WAIT_MS = 3000,	  /* for one that does nothing at all: stopped, or stuck for good */
 	POLL_MS = 10,
 	LOOK_MS = 250,		  /* between two looks at what it does */
-	LEAST_FDS = 8,		  /* for the loader's, the region's and debug information's files */
 };
 
 static char *put_text(char *at, const char *text)
@@ -197,23 +196,31 @@ static bool is_to_be_child(void)
 	return lw_load(&lw_box->flags) & LW_REGION_UNDER_REAPER;
 }
 
-static int begin(const char *const *argv, const struct pipes *pipes, uint64_t *before)
+static int begin(const char *const *argv, const struct pipes *pipes, bool must_write_files, uint64_t *before)
 {
+	const struct lw_spawn_needs needs = { LW_LIMITS_REPORTER_FILES,
+		must_write_files ? 1u << LW_LIMIT_FILE_BYTES : 0 };
+
 	if (is_to_be_child())
-		return lw_spawn_child(argv, pipes->records[0], pipes->done[1], lw_log_is_same_file(), before);
-	return lw_spawn(argv, pipes->records[0], pipes->done[1], lw_log_is_same_file());
+		return lw_spawn_child(argv, pipes->records[0], pipes->done[1], lw_log_is_same_file(), needs, before);
+	return lw_spawn(argv, pipes->records[0], pipes->done[1], lw_log_is_same_file(), needs);
 }
 
-/* A hard limit is the reporter's too. */
-static bool has_descriptors(void)
-{
-	struct rlimit limit;
+static int refusal; /* of the last one, -errno */
 
-	return lw_syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, &limit) < 0 || limit.rlim_max >= LEAST_FDS;
+const char *lw_reporter_why(enum lw_reporter_end end)
+{
+	if (end == LW_REPORTER_REFUSED && refusal == -EMFILE)
+		return "the limit of open files is too low for leakwatch-snapshot";
+	if (end == LW_REPORTER_REFUSED && refusal == -EAGAIN)
+		return "the limit of processes leaves none for leakwatch-snapshot";
+	if (end == LW_REPORTER_REFUSED && refusal == -EFBIG)
+		return "the limit of file sizes is too low for leakwatch-snapshot";
+	return "leakwatch-snapshot is missing or did not do it";
 }
 
 /* what: the option that says which report is wanted. */
-static enum lw_reporter_end run(const char *what, uint32_t wait_ms, struct lw_report_done *done)
+static enum lw_reporter_end run(const char *what, bool must_write_files, uint32_t wait_ms, struct lw_report_done *done)
 {
 	static char path[LW_SPAWN_PATH_BYTES] LW_ROOM; /* always the same text; not on a small stack */
 	char shmid[32] = "-", done_fd[32];
@@ -228,19 +235,19 @@ static enum lw_reporter_end run(const char *what, uint32_t wait_ms, struct lw_re
 
 	if (!lw_spawn_find("leakwatch-snapshot", path, sizeof(path)))
 		return LW_REPORTER_NONE;
-	if (!has_descriptors())
-		return LW_REPORTER_REFUSED;
 	if (is_shared)
 		(void)put_number(put_text(shmid, "--shmid="), (uint64_t)lw_own.shmid);
 	else if (!is_private)
 		argv[2] = lw_boxfile_path();
 	open_pipes(&pipes, is_private);
+	refusal = is_private && pipes.records[0] < 0 ? -EMFILE : 0;
 	if (pipes.done[1] >= 0)
 		(void)put_number(put_text(done_fd, "--done-fd="), (uint64_t)pipes.done[1]);
 	else
 		argv[4] = NULL;
 	if (!is_private || pipes.records[0] >= 0) {
-		pid = begin(argv, &pipes, &before);
+		pid = begin(argv, &pipes, must_write_files, &before);
+		refusal = pid < 0 ? pid : 0;
 		close_fd(&pipes.done[1]);
 		if (pid > 0)
 			send_records(&pipes);
@@ -259,9 +266,9 @@ static enum lw_reporter_end run(const char *what, uint32_t wait_ms, struct lw_re
 	return outcome;
 }
 
-enum lw_reporter_end lw_reporter_run(enum lw_end how, struct lw_report_done *done)
+enum lw_reporter_end lw_reporter_run(enum lw_end how, bool must_write_files, struct lw_report_done *done)
 {
-	return run(end_name(how), REPORTER_WAIT_MS, done);
+	return run(end_name(how), must_write_files, REPORTER_WAIT_MS, done);
 }
 
 bool lw_reporter_tell(uint32_t event, uint32_t wait_ms)
@@ -273,6 +280,6 @@ bool lw_reporter_tell(uint32_t event, uint32_t wait_ms)
 	if (is_to_be_child()) /* the program goes on, and may see it */
 		return false;
 	(void)put_number(put_text(what, "--event="), event);
-	outcome = run(what, wait_ms, &done);
+	outcome = run(what, false, wait_ms, &done);
 	return outcome == LW_REPORTER_DONE || outcome == LW_REPORTER_LATE;
 }

@@ -19,7 +19,11 @@ enum lw_reporter_end {
 	LW_REPORTER_DONE,     /* else no report was written */
 };
 
-enum lw_reporter_end lw_reporter_run(enum lw_end how, struct lw_report_done *done);
+/* must_write_files: REFUSED where a limit of file sizes that cannot be raised would leave no room for them. */
+enum lw_reporter_end lw_reporter_run(enum lw_end how, bool must_write_files, struct lw_report_done *done);
+
+/* Why the last one did not report, in words that go on from "leakwatch: ". */
+const char *lw_reporter_why(enum lw_reporter_end end);
 
 /* One event of the region, told at once. True: it was, or will be when the reporter is through. */
 bool lw_reporter_tell(uint32_t event, uint32_t wait_ms);

@@ -9,12 +9,12 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "preload/base/mem.h"
 #include "preload/base/sys.h"
+#include "preload/share/limits.h"
 
 enum { MAX_ENV = 512, ANY_CHILD = 0x40000000 /* __WALL */ };
 
@@ -78,19 +78,6 @@ static bool is_for_orphan(const char *entry)
 	       strncmp(entry, "MALLOC_", 7) && strncmp(entry, "GLIBC_TUNABLES=", 15);
 }
 
-static void raise_limits(void)
-{
-	static const int limits[] = { RLIMIT_AS, RLIMIT_DATA, RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_STACK };
-	struct rlimit limit;
-
-	for (size_t i = 0; i < LW_ARRAY_LENGTH(limits); i++) {
-		if (lw_syscall(SYS_prlimit64, 0, limits[i], 0, &limit) < 0)
-			continue;
-		limit.rlim_cur = limit.rlim_max;
-		(void)lw_syscall(SYS_prlimit64, 0, limits[i], &limit, 0);
-	}
-}
-
 /* Closes every descriptor from first to last, where the kernel knows how. */
 static void close_all(unsigned first, unsigned last)
 {
@@ -103,8 +90,17 @@ struct orphan {
 	const char *const *env;
 	int stdin_fd, keep_fd;
 	bool keep_stderr, is_child;
+	struct lw_spawn_needs needs;
 	volatile int pid, error;
 };
+
+/* Raised as far as they go, do its limits allow what is needed? 0, or -errno. */
+static int missing(const struct orphan *orphan)
+{
+	if (lw_limits_hard(LW_LIMIT_FILES) < orphan->needs.files)
+		return -EMFILE;
+	return orphan->needs.limits & lw_limits_poor() ? -EFBIG : 0;
+}
 
 /* In the orphan, which shares the target's memory: raw system calls, no return. */
 static __attribute__((noreturn)) void run(struct orphan *orphan)
@@ -126,8 +122,10 @@ static __attribute__((noreturn)) void run(struct orphan *orphan)
 	} else {
 		close_all(3, ~0u);
 	}
-	raise_limits();
-	orphan->error = (int)lw_syscall(SYS_execve, orphan->argv[0], orphan->argv, orphan->env);
+	lw_limits_raise();
+	orphan->error = missing(orphan);
+	if (!orphan->error)
+		orphan->error = (int)lw_syscall(SYS_execve, orphan->argv[0], orphan->argv, orphan->env);
 	for (;;)
 		(void)lw_syscall(SYS_exit, 127);
 }
@@ -197,22 +195,27 @@ static int spawn(struct orphan *orphan)
 	return pid;
 }
 
-int lw_spawn(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stderr)
+int lw_spawn(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stderr, struct lw_spawn_needs needs)
 {
-	struct orphan orphan = {
-		.argv = argv, .stdin_fd = stdin_fd, .keep_fd = keep_fd, .keep_stderr = keep_stderr };
+	struct orphan orphan = { .argv = argv,
+		.stdin_fd = stdin_fd,
+		.keep_fd = keep_fd,
+		.keep_stderr = keep_stderr,
+		.needs = needs };
 
 	return spawn(&orphan);
 }
 
 static const uint64_t child_bit = UINT64_C(1) << (SIGCHLD - 1);
 
-int lw_spawn_child(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stderr, uint64_t *before)
+int lw_spawn_child(const char *const *argv, int stdin_fd, int keep_fd, bool keep_stderr, struct lw_spawn_needs needs,
+		uint64_t *before)
 {
 	struct orphan child = { .argv = argv,
 		.stdin_fd = stdin_fd,
 		.keep_fd = keep_fd,
 		.keep_stderr = keep_stderr,
+		.needs = needs,
 		.is_child = true };
 
 	*before = 0;

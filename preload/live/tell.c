@@ -55,13 +55,15 @@ void lw_tell_event(uint32_t index)
 void lw_tell_all(void)
 {
 	struct lw_report_done done;
+	enum lw_reporter_end end;
 	int saved_errno = errno;
 
 	if (lw_sandboxed() || !options || !lw_box || lw_own.pid != lw_sys_getpid() || !lw_track_enter())
 		return;
 	lw_count_flush(&lw_self);
-	if (lw_reporter_run(LW_END_NONE, &done) != LW_REPORTER_DONE)
-		lw_raw_report(options, &done);
+	end = lw_reporter_run(LW_END_NONE, false, &done);
+	if (end != LW_REPORTER_DONE)
+		lw_raw_report(options, lw_reporter_why(end), &done);
 	lw_track_leave();
 	errno = saved_errno;
 }

@@ -55,6 +55,11 @@ uint64_t lw_door_place(void)
 	return pid_ns << 32 ^ root_mount();
 }
 
+uint64_t lw_door_poor_place(uint64_t place)
+{
+	return place ^ UINT64_C(0x706f6f7200000000);
+}
+
 int32_t lw_door_key(uint32_t uid, uint64_t place, unsigned attempt)
 {
 	/* a cleaner of another layout could not read our regions: it has its own door */
@@ -108,6 +113,18 @@ static int find_open(uint32_t uid, uint64_t place)
 bool lw_door_is_open(uint32_t uid, uint64_t place)
 {
 	return find_open(uid, place) >= 0;
+}
+
+bool lw_door_is_taken(uint32_t uid, uint64_t place)
+{
+	for (unsigned attempt = 0; attempt < LW_DOOR_KEYS; attempt++) {
+		long semid = lw_syscall(SYS_semget, lw_door_key(uid, place, attempt), 0, 0);
+		enum lw_door door = semid < 0 ? LW_DOOR_IS_GONE : lw_door_look((int)semid, uid);
+
+		if (door == LW_DOOR_IS_OPEN || door == LW_DOOR_IS_CLOSED)
+			return true;
+	}
+	return false;
 }
 
 bool lw_door_knock(uint32_t uid, uint64_t place)

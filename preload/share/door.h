@@ -17,6 +17,11 @@
  *
  * A set under one of our keys that is another user's, or of another size, mode or mark, is somebody
  * else's, or another version's: it is left alone, and the next key of the sequence taken.
+ *
+ * A cleaner inherits the hard limits of the process that started it. One whose limits are too low
+ * (limits.h) to write anybody's report has another door, the one of the poor place: processes that
+ * are as poor, which their regions say (LW_REGION_POOR), use it when no other cleaner is there, and
+ * the poor cleaner sees to their regions alone, and only while no other cleaner does.
  */
 #ifndef LW_SHARE_DOOR_H
 #define LW_SHARE_DOOR_H
@@ -47,6 +52,9 @@ enum lw_door {
 /* This process's place in one number. Without /proc its pid namespace is what it was when last asked. */
 uint64_t lw_door_place(void);
 
+/* The place whose door is the poor cleaner's. */
+uint64_t lw_door_poor_place(uint64_t place);
+
 int32_t lw_door_key(uint32_t uid, uint64_t place, unsigned attempt);
 
 enum lw_door lw_door_look(int semid, uint32_t uid);
@@ -54,7 +62,10 @@ enum lw_door lw_door_look(int semid, uint32_t uid);
 /* Is a cleaner there for this user, in this place? */
 bool lw_door_is_open(uint32_t uid, uint64_t place);
 
-/* The same, and lets it know that there is a new region. */
+/* Is one there or about to go, which looks for regions once more? */
+bool lw_door_is_taken(uint32_t uid, uint64_t place);
+
+/* Is one there, and lets it know that there is a new region. */
 bool lw_door_knock(uint32_t uid, uint64_t place);
 
 #endif

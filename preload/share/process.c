@@ -10,6 +10,7 @@
 #include <sys/shm.h>
 
 #include "preload/base/sys.h"
+#include "preload/share/limits.h"
 
 extern void *__libc_stack_end; /* at process entry: argc, argv, NULL, envp, NULL, auxv */
 
@@ -132,6 +133,7 @@ void lw_process_describe(struct lw_region_header *header)
 	header->started_real_ns = lw_sys_clock_ns(CLOCK_REALTIME);
 	header->exit_status = -1;
 	header->flags = header->pid == 1 || is_subreaper() ? LW_REGION_REAPER : 0;
+	header->flags |= lw_limits_poor() ? LW_REGION_POOR : 0;
 	header->start_ticks = lw_sys_clock_ns(CLOCK_BOOTTIME) / (1000000000 / TICKS_PER_S);
 	describe_stderr(header);
 }

@@ -115,6 +115,7 @@ enum {
 	LW_REGION_PEAK_SAMPLED = 1u << 5,   /* more than one thread: the peak is not exact */
 	LW_REGION_REAPER = 1u << 6,	    /* orphans among its descendants become its children */
 	LW_REGION_UNDER_REAPER = 1u << 7,   /* a watched ancestor is one: an orphan of ours may become its child */
+	LW_REGION_POOR = 1u << 8,	    /* its hard limits are too low for a cleaner (limits.h) */
 };
 
 struct lw_module {

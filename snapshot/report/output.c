@@ -264,7 +264,30 @@ static int write_beside(int folder, const char *name, const char *text, size_t n
 	return err;
 }
 
-int output_file(const char *path, enum output_way way, const char *text, size_t nr_bytes)
+enum { NR_SPARE = 2 }; /* a folder and what is in it */
+
+static int spare[NR_SPARE] = {-1, -1};
+static bool is_reserving;
+
+void output_reserve(void)
+{
+	is_reserving = true;
+	for (size_t i = 0; i < NR_SPARE; i++) {
+		if (spare[i] < 0)
+			spare[i] = open("/", O_PATH | O_CLOEXEC);
+	}
+}
+
+static void release_spare(void)
+{
+	for (size_t i = 0; i < NR_SPARE; i++) {
+		if (spare[i] >= 0)
+			close(spare[i]);
+		spare[i] = -1;
+	}
+}
+
+static int put_file(const char *path, enum output_way way, const char *text, size_t nr_bytes)
 {
 	const char *name;
 	int folder = open_folder(path, &name), err;
@@ -282,6 +305,17 @@ int output_file(const char *path, enum output_way way, const char *text, size_t 
 	else if (err == 0)
 		err = write_new(folder, name, text, nr_bytes);
 	close(folder);
+	return err;
+}
+
+int output_file(const char *path, enum output_way way, const char *text, size_t nr_bytes)
+{
+	int err;
+
+	release_spare();
+	err = put_file(path, way, text, nr_bytes);
+	if (is_reserving)
+		output_reserve();
 	return err;
 }
 

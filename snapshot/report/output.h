@@ -23,6 +23,12 @@ enum output_way {
  */
 int output_file(const char *path, enum output_way way, const char *text, size_t nr_bytes);
 
+/*
+ * Keeps the descriptors that output_file() needs, so that what is read before it (files of debug information)
+ * cannot use up a low limit: names are missing then, not the report. They are kept anew after each file.
+ */
+void output_reserve(void);
+
 /* What -errno of output_file means, for people. */
 const char *output_error(int err);
 

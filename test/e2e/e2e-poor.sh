@@ -32,6 +32,8 @@ ASKED='' run "$victims/victim-poor" files
 ok "no descriptor to be had: its status" is_status 7
 tells_raw "no descriptor to be had" err
 ok 'and nothing else is said' has_no_match err 'shared libraries|ld\.so'
+too_few='leakwatch: the limit of open files is too low for leakwatch-snapshot: raw report of pid [0-9]+'
+ok 'but why' matches err "^$too_few"'$'
 # where there is a file to write to, the cleaner does it, as well as if nothing were missing
 run "$victims/victim-poor" files
 ok 'no descriptor, but a file is named: its status' is_status 7
@@ -45,6 +47,20 @@ tells_raw 'neither descriptor nor programs' err
 run "$victims/victim-poor" full
 ok 'all descriptors open: its status' is_status 7
 ok 'the report is written' has_json
+nothing_left
+
+# a file size, too: nothing can be said either, since stderr is a file
+no_file_is_too_large() {
+	ASKED="json=$work/json/%p.json:log_path=$work/json/text" run "$victims/victim-poor" small
+	ok 'no file may grow: its status' is_status 7
+	ok 'the cleaner reports' within 5 json_is_written
+	ok 'rightly' has_json
+	ok 'in words too' within 5 matches json/text '^SUMMARY: LeakWatch: 192 byte'
+	ok 'and nothing is said' is_empty err
+}
+no_file_is_too_large
+nothing_left
+no_file_is_too_large # with a cleaner that has yet to come
 nothing_left
 
 # ---- stderr ----

@@ -38,6 +38,7 @@ static void test_keys(void)
 	ok(is_far, "none is IPC_PRIVATE, or could be a pid");
 	ok(lw_door_key(1000, place, 0) != lw_door_key(1001, place, 0), "another user, another key");
 	ok(lw_door_key(1000, place, 0) != lw_door_key(1000, place + 1, 0), "another place, another key");
+	ok(lw_door_key(1000, place, 0) != lw_door_key(1000, lw_door_poor_place(place), 0), "the poor have another door");
 	ok(lw_door_place() && lw_door_place() == lw_door_place(), "a process has one place");
 	ok(lw_door_key(1000, place, 0) != lw_region_key((int32_t)place, 0), "no region's key");
 }
@@ -82,6 +83,12 @@ static void test_look(void)
 		is_u64(lw_door_look(semid, geteuid()), rows[i].want, "a set that is %s", rows[i].name);
 		is_u64(lw_door_is_open(geteuid(), place), rows[i].want == LW_DOOR_IS_OPEN,
 			"found as open or not: %s", rows[i].name);
+		is_u64(lw_door_is_taken(geteuid(), place),
+			rows[i].want == LW_DOOR_IS_OPEN || rows[i].want == LW_DOOR_IS_CLOSED,
+			"taken or not: %s", rows[i].name);
+		ok(!lw_door_is_taken(geteuid(), lw_door_poor_place(place)) &&
+				!lw_door_is_open(geteuid(), lw_door_poor_place(place)),
+			"and it is not the door of the poor");
 		is_u64(lw_door_look(semid, geteuid() + 1), LW_DOOR_IS_FOREIGN, "another user's");
 		(void)semctl(semid, 0, IPC_RMID);
 		is_u64(lw_door_look(semid, geteuid()), LW_DOOR_IS_GONE, "removed");

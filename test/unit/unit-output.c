@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,6 +44,29 @@ static bool holds(const char *name, const char *text)
 	got[fread(got, 1, sizeof(got) - 1, file)] = '\0';
 	fclose(file);
 	return !strcmp(got, text);
+}
+
+/* All descriptors are taken once those for a file are kept. */
+static void test_reserve(void)
+{
+	int taken[64], nr = 0;
+	struct rlimit before, low;
+
+	(void)getrlimit(RLIMIT_NOFILE, &before);
+	low = (struct rlimit){32, before.rlim_max};
+	(void)setrlimit(RLIMIT_NOFILE, &low);
+	output_reserve();
+	while (nr < 64 && (taken[nr] = open("/dev/null", O_RDONLY)) >= 0)
+		nr++;
+	for (int round = 0; round < 2; round++) {
+		is_u64(put("low", OUTPUT_REPLACE, "one"), 0, "no descriptor but the kept ones");
+		ok(open("/dev/null", O_RDONLY) < 0, "which are kept again");
+	}
+	while (nr)
+		close(taken[--nr]);
+	(void)setrlimit(RLIMIT_NOFILE, &before);
+	ok(holds("low", "one"), "it is written");
+	(void)unlink(in_folder("low"));
 }
 
 static void test_files(void)
@@ -149,6 +173,7 @@ int main(void)
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (!mkdtemp(folder))
 		return tap_skip_all("no folder in /tmp");
+	test_reserve();
 	test_files();
 	test_links();
 	test_strangers();

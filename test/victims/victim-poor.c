@@ -3,6 +3,7 @@
  * Loses 3 blocks of 64 bytes, takes something from itself, says "ready", waits for the end of its input, and
  * returns 7. usage: victim-poor HOW [FOLDER]
  *   files	  no descriptor can be opened any more, by a limit that cannot be raised
+ *   small	  no file may grow any more, from the end of its input on
  *   full	  all descriptors that the limit allows are open
  *   closed	  stderr is closed
  *   reused	  another file is open in its place
@@ -103,11 +104,13 @@ int main(int argc, char **argv)
 		error = chroot(argv[2]) || chdir("/");
 	else if (is_kept)
 		error = take_memory(!strcmp(how, "dry"));
-	else if (strcmp(how, "none"))
+	else if (strcmp(how, "none") && strcmp(how, "small"))
 		return 2;
 	if (error || write(1, "ready\n", 6) != 6)
 		return 3;
 	while (read(0, &byte, 1) > 0)
 		;
+	if (!strcmp(how, "small") && limit(RLIMIT_FSIZE, 0))
+		return 3;
 	return 7;
 }
