@@ -192,6 +192,7 @@ void view_row(struct view *view, uint32_t site, struct lines_row *row)
 		.since_bytes = (int64_t)(now->live_bytes - judged->base_bytes),
 		.bytes_per_s = watch_slope(watch, site),
 		.oldest_ms = watch_oldest_ms(watch, site),
+		.has_lost = watch_is_lost(watch, site),
 		.verdict = !judged->is_judged ? "..."
 			   : judged->judged.rule ? "(hidden)"
 						: verdict_name(watch_verdict(watch, site)),

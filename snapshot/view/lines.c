@@ -204,7 +204,9 @@ void lines_row(char out[LINES_BYTES], const struct lines_row *row, const struct 
 	append_right(out, amount_cell(cell, style, row->bytes_per_s, true), amount);
 	append_left(out, trend_of(text, row, trend_width(style), style->has_utf8), trend_width(style));
 	append_right(out, lines_age(cell, row->oldest_ms), 4);
-	append_left(out, row->verdict ? row->verdict : "", 9);
+	(void)snprintf(cell, sizeof(cell), "%.24s%s", row->verdict ? row->verdict : "",
+		row->has_lost && row->verdict && strcmp(row->verdict, "lost") ? "!" : "");
+	append_left(out, cell, 9);
 	append(out, where_of(text, row));
 	cut(out, style->width);
 }

@@ -27,6 +27,7 @@ struct lines_row {
 	size_t nr_trend;
 	uint64_t oldest_ms; /* UINT64_MAX unknown */
 	const char *verdict, *function, *file, *module; /* NULL unknown */
+	bool has_lost; /* some of it is lost, whatever the verdict */
 	unsigned line;
 };
 

@@ -247,11 +247,47 @@ const struct growth *watch_growth(struct watch *watch, size_t place)
 }
 
 /* By the last search, if there was one. What is lost stays so. */
-static bool is_lost(const struct watch *watch, size_t place)
+static struct report_sum lost_of(const struct watch *watch, size_t place)
 {
 	const struct model *model = watch->decode.model;
+	const struct lw_scan_site *found = &model->sites[place].scan;
 
-	return model_is_scanned(model) && model->sites[place].scan.lost_blocks > 0;
+	if (!model_is_scanned(model))
+		return (struct report_sum){0};
+	return (struct report_sum){found->lost_bytes + found->indirect_bytes,
+		found->lost_blocks + found->indirect_blocks, 1};
+}
+
+bool watch_is_lost(struct watch *watch, size_t place)
+{
+	const struct watch_site *site;
+
+	if (!lost_of(watch, place).blocks)
+		return false;
+	site = watch_judge(watch, place);
+	return !site->is_judged || (site->judged.verdict != VERDICT_RUNTIME && !site->judged.rule);
+}
+
+struct report_sum watch_lost(struct watch *watch, uint32_t *most)
+{
+	struct report_sum all = {0};
+	uint64_t most_bytes = 0;
+
+	*most = MODEL_NO_SITE;
+	for (size_t s = 0; s < watch->nr_sites; s++) {
+		struct report_sum sum = lost_of(watch, s);
+
+		if (!watch_is_lost(watch, s))
+			continue;
+		all.bytes += sum.bytes;
+		all.blocks += sum.blocks;
+		all.nr_sites++;
+		if (*most == MODEL_NO_SITE || sum.bytes > most_bytes) {
+			*most = (uint32_t)s;
+			most_bytes = sum.bytes;
+		}
+	}
+	return all;
 }
 
 enum verdict watch_verdict(struct watch *watch, size_t place)
@@ -262,8 +298,9 @@ enum verdict watch_verdict(struct watch *watch, size_t place)
 	if (!site->is_judged)
 		return VERDICT_UNFREED;
 	verdict = verdict_with_growth(site->judged.verdict, watch_growth(watch, place)->kind, false);
-	return is_lost(watch, place) && verdict != VERDICT_GROWING && verdict != VERDICT_RUNTIME ? VERDICT_LOST
-													  : verdict;
+	if (verdict == VERDICT_GROWING || verdict == VERDICT_RUNTIME || !lost_of(watch, place).blocks)
+		return verdict;
+	return watch->decode.model->sites[place].scan.lost_blocks ? VERDICT_LOST : VERDICT_INDIRECT;
 }
 
 uint64_t watch_oldest_ms(const struct watch *watch, size_t site)

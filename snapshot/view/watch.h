@@ -101,6 +101,10 @@ uint64_t watch_oldest_ms(const struct watch *watch, size_t site); /* its age; UI
 const struct growth *watch_growth(struct watch *watch, size_t site);
 /* The verdict with that; names are looked up as by watch_judge(). */
 enum verdict watch_verdict(struct watch *watch, size_t site);
+/* Has the last search found some of it lost, and does that accuse somebody? */
+bool watch_is_lost(struct watch *watch, size_t site);
+/* All that is, and the site that lost most; that is MODEL_NO_SITE where there is none. */
+struct report_sum watch_lost(struct watch *watch, uint32_t *most);
 /* Names and verdict, looked up at the first time if there is patience left; else not yet is_judged. */
 const struct watch_site *watch_judge(struct watch *watch, size_t site);
 /* The sample i of a site, whether or not it has a series. */

@@ -150,6 +150,23 @@ ok 'q' close_screen
 let_go
 reap
 
+# ---- what is lost ----
+
+OPTIONS=report=never start "$victims/victim-holder"
+open_screen "$snapshot $pid"
+ok 'the largest is another' shows '^1/[0-9]+ by held' '^ +777 .* hold_on_stack'
+press l
+ok 'l: how much, and where' shows '^lost: 48 bytes in 1 block, all of it here' ' lost +lose_session'
+press Enter
+ok 'enter: there' shows '^nothing points to 48 bytes in 1 block any more' '^#[0-9] lose_session'
+is_not_held() { ! show | grep 'held by'; }
+ok 'and nothing holds it' is_not_held
+press Escape
+ok 'the list, at that row' shows '^[2-9]/[0-9]+ by held'
+ok 'q' close_screen
+let_go
+reap
+
 # ---- colour ----
 
 OPTIONS=report=never start "$victim" grow

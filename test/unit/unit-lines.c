@@ -65,6 +65,13 @@ static void test_rows(void)
 
 	lines_row(line, &row, &style);
 	is_str(line, "  3.0M     77  25  +2.0K   -300     +2 _.-=*#  61s growing   cache::insert(int) cache.cc:41", "a row");
+	row.has_lost = true;
+	lines_row(line, &row, &style);
+	ok(strstr(line, " growing!  cache::insert"), "a mark where some of it is lost");
+	row.verdict = "lost";
+	lines_row(line, &row, &style);
+	ok(strstr(line, " lost      cache::insert"), "but for the verdict that says so");
+	row = make_row();
 	lines_heading(line, &style);
 	is_str(line, "  HELD  >BLKS   %   TICK  SINCE  SLP/s TREND   OLD VERDICT   WHERE", "the sorted column is marked");
 	style.has_exact = true;

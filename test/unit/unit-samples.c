@@ -195,6 +195,40 @@ static void test_again(void)
 	ok(!watch_judge(&watch, 0)->file, "also when there is none any more");
 }
 
+static void say_scan(void)
+{
+	struct lw_wire_scan scan = {.head = {LW_WIRE_SCAN, LW_WIRE_VERSION, sizeof(scan)}, .state = LW_SCAN_DONE};
+
+	(void)watch_record(&watch, &scan.head);
+}
+
+static void say_found(uint32_t id, uint64_t lost, uint64_t indirect)
+{
+	struct lw_wire_scan_site found = {.head = {LW_WIRE_SCAN_SITE, LW_WIRE_VERSION, sizeof(found)}, .site = id,
+		.lost_bytes = lost, .lost_blocks = lost > 0, .indirect_bytes = indirect, .indirect_blocks = indirect > 0};
+
+	(void)watch_record(&watch, &found.head);
+}
+
+static void test_lost(void)
+{
+	struct report_sum lost = watch_lost(&watch, &(uint32_t){0});
+	uint32_t most;
+
+	is_u64(lost.blocks, 0, "nothing is lost before it was looked for");
+	say_found(5, 100, 0);
+	say_found(11, 7, 70);
+	say_found(13, 0, 9);
+	say_scan();
+	lost = watch_lost(&watch, &most);
+	is_u64(lost.bytes, 186, "lost, also indirectly");
+	is_u64(lost.nr_sites, 3, "at three sites");
+	is_u64(most, 0, "the one that lost most");
+	is_str(verdict_name(watch_verdict(&watch, 0)), "lost", "which is called so");
+	is_str(verdict_name(watch_verdict(&watch, 3)), "indirect", "and this one only indirectly");
+	ok(!watch_is_lost(&watch, 1), "nothing of the others is");
+}
+
 static void test_halving(void)
 {
 	for (unsigned i = 0; i < 1000; i++) {
@@ -224,6 +258,7 @@ int main(void)
 	test_changes();
 	test_order();
 	test_again();
+	test_lost();
 	test_halving();
 	watch_fini(&watch);
 	return done();
