@@ -31,6 +31,7 @@
 enum { STATUS_NOT_SEARCHED = 3 }; /* 1: something is lost */
 
 static int status_of_failure = 1;
+static const char *own_name = "leakwatch-snapshot"; /* of a report at the end of a program: as the library calls itself */
 
 __attribute__((noreturn)) static void fail(const char *why)
 {
@@ -128,12 +129,12 @@ static void read_options(
 static void complain_of_lines(FILE *complaints, const char *name, size_t nr_bad, size_t first_bad)
 {
 	if (nr_bad == 1)
-		fprintf(complaints, "leakwatch: %s: line %zu is no `leak:PATTERN`, ignored\n", name,
+		fprintf(complaints, "%s: %s: line %zu is no `leak:PATTERN`, ignored\n", own_name, name,
 			first_bad);
 	else if (nr_bad)
 		fprintf(complaints,
-			"leakwatch: %s: line %zu and %zu more are no `leak:PATTERN`, ignored\n",
-			name, first_bad, nr_bad - 1);
+			"%s: %s: line %zu and %zu more are no `leak:PATTERN`, ignored\n",
+			own_name, name, first_bad, nr_bad - 1);
 }
 
 static void read_suppressions(struct suppress *suppress, const struct model *model,
@@ -149,10 +150,10 @@ static void read_suppressions(struct suppress *suppress, const struct model *mod
 		return;
 	err = suppress_read(suppress, options->suppressions, &nr_bad, &first_bad);
 	if (options->verbose)
-		fprintf(complaints, "leakwatch: suppressions: %zu rules, with those of %s\n", suppress->nr_rules,
-			options->suppressions);
+		fprintf(complaints, "%s: suppressions: %zu rules, with those of %s\n", own_name,
+			suppress->nr_rules, options->suppressions);
 	if (err)
-		fprintf(complaints, "leakwatch: cannot read suppressions %s: %s\n",
+		fprintf(complaints, "%s: cannot read suppressions %s: %s\n", own_name,
 			options->suppressions, strerror(-err));
 	else
 		complain_of_lines(complaints, options->suppressions, nr_bad, first_bad);
@@ -216,6 +217,8 @@ static int run_watch(const struct command *command, bool is_screen)
 		if (err)
 			fprintf(stderr, "leakwatch-snapshot: cannot read suppressions %s: %s\n",
 				options.suppressions, strerror(-err));
+		else
+			complain_of_lines(stderr, options.suppressions, nr_bad, first_bad);
 	}
 	settings.symbols = alloc_check(
 		symbols_new(settings.is_pid ? root_of(pid_of(command, NULL), "live", root) : ""));
@@ -436,8 +439,10 @@ int main(int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	command = command_parse(argc, argv);
-	if (command.is_report)
+	if (command.is_report) {
+		own_name = "leakwatch";
 		set_stderr_aside(&command);
+	}
 	if (command.is_list)
 		return run_list();
 	if (command_is_watch(&command))

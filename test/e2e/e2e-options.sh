@@ -28,6 +28,15 @@ for what in 'options read: verbose=1:depth=9' 'region: shared memory segment [0-
 	ok "verbose: $what" eval '[ "$(grep -cE "^leakwatch: $what" err)" -eq 1 ] || { cat err; false; }'
 done
 
+env LD_PRELOAD="$library" LEAKWATCH_OPTIONS=verbose=1:black_box=box sh -c "'$victims/victim-leak' 0; exit 4" >out 2>err
+ok 'a relative path is told once, as it was given' matches err '^leakwatch: options read: verbose=1:black_box=box$'
+
+# a name that was mistyped is said once, by the one that was started; its children keep still
+env LD_PRELOAD="$library" LEAKWATCH_OPTIONS=log_path=l.%q.%p sh -c "'$victims/victim-leak' 3 10; exit 4" >out 2>err
+is_one_line() { cat err; [ "$(grep -c '^leakwatch: log_path: %q stands for nothing' err)" -eq 1 ]; }
+ok 'an unknown % letter costs one line' is_one_line
+ok 'and stands for itself' eval 'ls l.%q.*'
+
 for depth in 1 2 128; do
 	OPTIONS=depth=$depth watch "$victims/victim-leak" 3 10
 	exits 0
