@@ -20,6 +20,7 @@
 #include "snapshot/alloc.h"
 #include "snapshot/command.h"
 #include "snapshot/model/decode.h"
+#include "snapshot/model/past.h"
 #include "snapshot/report/deliver.h"
 #include "snapshot/report/format.h"
 #include "snapshot/model/verdict.h"
@@ -57,7 +58,7 @@ static bool read_file(
 		is_read = source_boxfile(fd, name, decode_record, decode, is_gone, error);
 	else
 		is_read = source_stream(
-			fd, is_stdin ? "stdin" : name, decode_record, decode, error);
+			fd, is_stdin ? "stdin" : name, past_record, decode, error);
 	if (!is_stdin)
 		close(fd);
 	return is_read;
@@ -185,6 +186,16 @@ static int pid_of(const struct command *command, const struct model *model)
 
 /* ---- the things it does ---- */
 
+static bool is_box(const char *name)
+{
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	bool is_it = fd >= 0 && source_is_boxfile(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return is_it;
+}
+
 /* Columns, JSON or records of a watch, or (is_screen) the screen; -1: it wants a report instead. */
 static int run_watch(const struct command *command, bool is_screen)
 {
@@ -203,6 +214,9 @@ static int run_watch(const struct command *command, bool is_screen)
 	char root[32];
 	int status;
 
+	if ((command->has_interval || command->has_count) && !settings.is_pid && is_box(command->what))
+		(void)fprintf(stderr, "leakwatch-snapshot: %s is a black box, which has one state only; --once reports it\n",
+			command->what);
 	lw_options_init(&options);
 	for (size_t i = 0; i < command->nr_settings; i++) {
 		(void)lw_options_set(&options, command->settings[i].key, command->settings[i].value,

@@ -2,6 +2,7 @@
 /* watch.c - samples, sums and order of the sites of a watched process; see watch.h. */
 #include "snapshot/view/watch.h"
 
+#include <math.h>
 #include <stddef.h>
 
 #include "snapshot/alloc.h"
@@ -9,7 +10,7 @@
 void watch_init(struct watch *watch, struct symbols *symbols, struct suppress *suppress,
 	const struct lw_options *options)
 {
-	*watch = (struct watch){.decode.model = model_new(), .stride = 1};
+	*watch = (struct watch){.decode.model = model_new(), .stride = 1, .totals = {.bytes_per_s = NAN, .allocs_per_s = NAN}};
 	watch->report = (struct report){.model = watch->decode.model,
 		.symbols = symbols,
 		.suppress = suppress,
@@ -197,7 +198,9 @@ double watch_slope(const struct watch *watch, size_t site)
 	double mean_t = 0, mean_y = 0, up = 0, down = 0;
 	size_t nr = watch->nr_samples;
 
-	if (!series || nr < 2)
+	if (nr < 2)
+		return NAN;
+	if (!series)
 		return 0;
 	for (size_t i = 0; i < nr; i++) {
 		mean_t += (double)watch->at_ms[i] / (double)nr;
@@ -385,7 +388,7 @@ static double sort_value(const struct watch *watch, size_t site, enum watch_sort
 	case WATCH_BY_SINCE:
 		return (double)(int64_t)(now->live_bytes - watch->sites[site].base_bytes);
 	case WATCH_BY_SLOPE:
-		return watch_slope(watch, site);
+		return watch->nr_samples > 1 ? watch_slope(watch, site) : 0;
 	case WATCH_BY_AGE:
 		return watch_oldest_ms(watch, site) == UINT64_MAX ? -1 : (double)watch_oldest_ms(watch, site);
 	default:

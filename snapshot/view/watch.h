@@ -36,7 +36,7 @@ struct watch_site {
 struct watch_totals {
 	uint64_t bytes, blocks, peak_bytes;
 	uint64_t nr_allocs, nr_frees;	      /* ever */
-	double bytes_per_s, allocs_per_s;     /* over the last tick */
+	double bytes_per_s, allocs_per_s;     /* over the last tick; NAN before the second */
 	int64_t since_bytes;		      /* since the baseline */
 	size_t nr_sites;		      /* that hold blocks */
 };
@@ -95,7 +95,7 @@ size_t watch_order(struct watch *watch, enum watch_sort sort, const char *filter
 void watch_filter(struct watch *watch, const char *filter);
 bool watch_is_wanted(struct watch *watch, size_t site);
 
-double watch_slope(const struct watch *watch, size_t site); /* bytes a second, over the series */
+double watch_slope(const struct watch *watch, size_t site); /* bytes a second, over the series; NAN: not yet */
 uint64_t watch_oldest_ms(const struct watch *watch, size_t site); /* its age; UINT64_MAX unknown */
 /* What the site's past says: its history in the region, then our own series. Judged anew after each sample. */
 const struct growth *watch_growth(struct watch *watch, size_t site);

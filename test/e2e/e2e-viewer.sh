@@ -195,6 +195,7 @@ ok 'no terminal: one report' grep -q 'grow_here' plain
 
 # ---- a watch in a file ----
 
+within 30 eval 'sleep 0.2; "$snapshot" --columns "$pid" | grep -q growing'
 timeout 60 "$snapshot" --interval=0.2 --count=5 --save=watch.lw "$pid" >columns
 "$snapshot" --columns watch.lw >again
 blocks() { grep -c '^leakwatch ' "$1"; }
@@ -202,6 +203,8 @@ ok 'a saved watch has its ticks' [ "$(blocks again)" -eq 5 ]
 ok 'with the same sums' [ "$(grep '^held' columns | cut -d' ' -f2-6)" = "$(grep '^held' again | cut -d' ' -f2-6)" ]
 "$snapshot" --once watch.lw >report
 ok 'and is a report, too' grep -q grow_here report
+ok 'which judges by all that is in the file' grep -q '^Growing: ' report
+ok 'a tick that is the first has no rate' eval '[ "$(grep -c "  -/s  " columns)" -eq 1 ]'
 open_screen "$snapshot watch.lw"
 ok 'and a screen' shows '\[saved in watch.lw\]'
 ok 'with its trend' shows '[▂▃▄▅▆▇█]+.*grow_here'
