@@ -504,6 +504,7 @@ static void test_reachability(void)
 {
 	struct fake fake = make_grown();
 	struct lw_scan_site *found = fake_at(&fake, &fake.header->scans, 1);
+	struct lw_chain *chains = fake_at(&fake, &fake.header->chains, 0);
 	struct made made;
 	char *text, *at;
 	json_t *tree;
@@ -517,8 +518,16 @@ static void test_reachability(void)
 	for (uint32_t i = 0; i < 48; i++)
 		fake_sample(&fake, i, 50 + 50 * i, 4, (uint64_t[]){0, UINT64_C(1024) * (i + 1), 256, 512 * (i < 20 ? i : 20)});
 	fake_hint(&fake, 2, "src/few.c", 12);
+	chains[0] = (struct lw_chain){.site = 1, .root = LW_ROOT_UNKNOWN, .address = 0x1000, .bytes = 50};
+	chains[1] = (struct lw_chain){.site = 1, .root = LW_ROOT_MEMORY, .address = 0x2000, .bytes = 50, .root_at = 0x3000};
+	for (int i = 0; i < 2; i++)
+		chains[i].place.module = chains[i].type.module = LW_NO_MODULE;
+	fake.header->scan.nr_chains = 2;
 	judge(&made, &fake, "", "");
 	text = text_of(&made);
+	ok(strstr(text, "example 0x000000001000,") && !strstr(text, "not found again"),
+		"an example that may be lost is held by nothing");
+	ok(strstr(text, "held by memory of the program's own at 0x3000"), "one that is not is held by what it is");
 	ok(strstr(text, "\nGrowing: 49.0 KiB (50176 bytes) in 49 blocks"), "a site that grows is called that");
 	ok(strstr(text, "nothing points to 48.8 KiB (50000 bytes) in 48 blocks any more"), "though most of it is lost");
 	ok(strstr(text, "; still reachable: 10.4 KiB (10672 bytes) in 22 blocks (searched"),
