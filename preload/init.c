@@ -90,12 +90,13 @@ static void append_absolute(char *text, const char *key, const char *path)
 	append(text, LW_OPTIONS_BYTES, quote);
 }
 
-/* The settings in force, and the text of them that the reporter will parse again. */
-static void read_options(char text[LW_OPTIONS_BYTES])
+/* The settings in force, and the text of them that the reporter will parse again; how much of it a person wrote. */
+static size_t read_options(char text[LW_OPTIONS_BYTES])
 {
 	const char *own = leakwatch_default_options ? leakwatch_default_options() : NULL;
 	const char *given = lw_process_env("LEAKWATCH_OPTIONS");
 	struct lw_options silent;
+	size_t nr_given;
 
 	lw_options_init(&options);
 	if (own) {
@@ -111,11 +112,13 @@ static void read_options(char text[LW_OPTIONS_BYTES])
 		lw_options_parse(&options, given, "LEAKWATCH_OPTIONS", lw_log_line, NULL);
 		append(text, LW_OPTIONS_BYTES, given);
 	}
+	nr_given = strlen(text);
 	silent = options;
 	append_absolute(text, "json", silent.json);
 	append_absolute(text, "log_path", silent.log_path);
 	append_absolute(text, "black_box", silent.black_box);
 	append_absolute(text, "suppressions", silent.suppressions);
+	return nr_given;
 }
 
 static void keep_suppressions(void)
@@ -179,6 +182,7 @@ static bool go_up(void)
 	static char text[LW_OPTIONS_BYTES] LW_ROOM;
 	enum lw_cleaner_found cleaner = LW_CLEANER_LAUNCHER;
 	int refusal = 0, queue_error;
+	size_t nr_given;
 
 	if (lw_process_aux(AT_SECURE)) { /* a setuid program: nothing of its environment is for us */
 		lw_track_stop();
@@ -188,14 +192,18 @@ static bool go_up(void)
 	lw_real_init();
 	if (__asan_init)
 		return refuse(LW_LOG_ASIDE, "the program is built with AddressSanitizer, which has its own malloc");
-	read_options(text);
+	nr_given = read_options(text);
 	lw_spawn_init(options.programs);
 	if (!bring_up_tables(&refusal))
 		return refuse_for_memory();
 	stpcpy(lw_box->options, text);
 	lw_box->options_bytes = lw_own.options_bytes = (uint32_t)strlen(text);
-	if (options.help && lw_box->flags & LW_REGION_ROOT)
-		lw_options_help(help_line, NULL);
+	text[nr_given] = '\0'; /* now it is for people */
+	if (lw_box->flags & LW_REGION_ROOT) {
+		lw_options_check_names(&options, lw_log_line, NULL);
+		if (options.help)
+			lw_options_help(help_line, NULL);
+	}
 	if (lw_options_follows(&options, program_name()))
 		lw_box->flags |= LW_REGION_WATCHED;
 	keep_suppressions();

@@ -75,7 +75,8 @@ static int print_help(void)
 	     "Runs PROGRAM and reports what it never freed, with the stack of each allocation.\n"
 	     "Nothing has to be rebuilt; debug information (-g) gives files and lines.\n"
 	     "\n"
-	     "Options (also in LEAKWATCH_OPTIONS, as name=value:name=value; --no-NAME is 0):\n");
+	     "Options (also in LEAKWATCH_OPTIONS, as name=value:name=value; --no-NAME is 0\n"
+	     "where 0 and 1 are the values):\n");
 	lw_options_help(print_help_line, NULL);
 	puts("--version                  version\n"
 	     "\n"
@@ -135,7 +136,8 @@ static bool take_option(struct settings *settings, const char *argument, const c
 	if (!spec && !value && !strncmp(name, "no_", 3)) {
 		spec = find_option(name + 3);
 		if (spec && spec->type != LW_OPTION_BOOL)
-			spec = NULL;
+			fail(STATUS_USAGE, "'--%s': %s is no switch of 0 and 1 (try --help)",
+				argument, spec->name);
 		value = "0";
 	}
 	if (!spec)

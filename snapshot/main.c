@@ -20,6 +20,7 @@
 #include "snapshot/alloc.h"
 #include "snapshot/command.h"
 #include "snapshot/model/decode.h"
+#include "snapshot/model/past.h"
 #include "snapshot/report/deliver.h"
 #include "snapshot/report/format.h"
 #include "snapshot/model/verdict.h"
@@ -31,6 +32,7 @@
 enum { STATUS_NOT_SEARCHED = 3 }; /* 1: something is lost */
 
 static int status_of_failure = 1;
+static const char *own_name = "leakwatch-snapshot"; /* of a report at the end of a program: as the library calls itself */
 
 __attribute__((noreturn)) static void fail(const char *why)
 {
@@ -56,7 +58,7 @@ static bool read_file(
 		is_read = source_boxfile(fd, name, decode_record, decode, is_gone, error);
 	else
 		is_read = source_stream(
-			fd, is_stdin ? "stdin" : name, decode_record, decode, error);
+			fd, is_stdin ? "stdin" : name, past_record, decode, error);
 	if (!is_stdin)
 		close(fd);
 	return is_read;
@@ -128,12 +130,12 @@ static void read_options(
 static void complain_of_lines(FILE *complaints, const char *name, size_t nr_bad, size_t first_bad)
 {
 	if (nr_bad == 1)
-		fprintf(complaints, "leakwatch: %s: line %zu is no `leak:PATTERN`, ignored\n", name,
+		fprintf(complaints, "%s: %s: line %zu is no `leak:PATTERN`, ignored\n", own_name, name,
 			first_bad);
 	else if (nr_bad)
 		fprintf(complaints,
-			"leakwatch: %s: line %zu and %zu more are no `leak:PATTERN`, ignored\n",
-			name, first_bad, nr_bad - 1);
+			"%s: %s: line %zu and %zu more are no `leak:PATTERN`, ignored\n",
+			own_name, name, first_bad, nr_bad - 1);
 }
 
 static void read_suppressions(struct suppress *suppress, const struct model *model,
@@ -149,10 +151,10 @@ static void read_suppressions(struct suppress *suppress, const struct model *mod
 		return;
 	err = suppress_read(suppress, options->suppressions, &nr_bad, &first_bad);
 	if (options->verbose)
-		fprintf(complaints, "leakwatch: suppressions: %zu rules, with those of %s\n", suppress->nr_rules,
-			options->suppressions);
+		fprintf(complaints, "%s: suppressions: %zu rules, with those of %s\n", own_name,
+			suppress->nr_rules, options->suppressions);
 	if (err)
-		fprintf(complaints, "leakwatch: cannot read suppressions %s: %s\n",
+		fprintf(complaints, "%s: cannot read suppressions %s: %s\n", own_name,
 			options->suppressions, strerror(-err));
 	else
 		complain_of_lines(complaints, options->suppressions, nr_bad, first_bad);
@@ -184,6 +186,16 @@ static int pid_of(const struct command *command, const struct model *model)
 
 /* ---- the things it does ---- */
 
+static bool is_box(const char *name)
+{
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	bool is_it = fd >= 0 && source_is_boxfile(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return is_it;
+}
+
 /* Columns, JSON or records of a watch, or (is_screen) the screen; -1: it wants a report instead. */
 static int run_watch(const struct command *command, bool is_screen)
 {
@@ -202,6 +214,9 @@ static int run_watch(const struct command *command, bool is_screen)
 	char root[32];
 	int status;
 
+	if ((command->has_interval || command->has_count) && !settings.is_pid && is_box(command->what))
+		(void)fprintf(stderr, "leakwatch-snapshot: %s is a black box, which has one state only; --once reports it\n",
+			command->what);
 	lw_options_init(&options);
 	for (size_t i = 0; i < command->nr_settings; i++) {
 		(void)lw_options_set(&options, command->settings[i].key, command->settings[i].value,
@@ -216,6 +231,8 @@ static int run_watch(const struct command *command, bool is_screen)
 		if (err)
 			fprintf(stderr, "leakwatch-snapshot: cannot read suppressions %s: %s\n",
 				options.suppressions, strerror(-err));
+		else
+			complain_of_lines(stderr, options.suppressions, nr_bad, first_bad);
 	}
 	settings.symbols = alloc_check(
 		symbols_new(settings.is_pid ? root_of(pid_of(command, NULL), "live", root) : ""));
@@ -439,8 +456,10 @@ int main(int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	command = command_parse(argc, argv);
-	if (command.is_report)
+	if (command.is_report) {
+		own_name = "leakwatch";
 		set_stderr_aside(&command);
+	}
 	if (command.is_list)
 		return run_list();
 	if (command_is_watch(&command))

@@ -207,6 +207,12 @@ static void describe_range(char *out, size_t out_bytes, const struct lw_option_s
 		snprintf(out, out_bytes, "not one of %s", spec->choices);
 	else if (spec->type == LW_OPTION_STRING)
 		snprintf(out, out_bytes, "longer than %u bytes", spec->max_bytes - 1u);
+	else if (spec->type == LW_OPTION_SECONDS)
+		snprintf(out, out_bytes, "not a time from %llu to %llu seconds, like 90, 60s, 10m or 2h",
+			(unsigned long long)spec->least, (unsigned long long)spec->most);
+	else if (spec->type == LW_OPTION_BYTES && spec->most != UINT64_MAX)
+		snprintf(out, out_bytes, "not a number of bytes up to %lluG, like 4096, 64k or 2M",
+			(unsigned long long)spec->most >> 30);
 	else if (spec->most == UINT64_MAX)
 		snprintf(out, out_bytes, "not a number of bytes, like 4096, 64k or 2M");
 	else

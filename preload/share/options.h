@@ -103,4 +103,7 @@ bool lw_options_expand(char *out, size_t out_bytes, const char *template_text,
 		const struct lw_options_names *names);
 bool lw_options_has_pid(const char *template_text);
 
+/* One line through emit for each file name with a % that stands for nothing: it is taken as it is. */
+void lw_options_check_names(const struct lw_options *options, lw_options_complain_fn *emit, void *context);
+
 #endif

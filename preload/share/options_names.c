@@ -105,3 +105,30 @@ bool lw_options_has_pid(const char *template_text)
 			return true;
 	return false;
 }
+
+/* The letter behind the first % that stands for nothing; '\0': there is none. */
+static char odd_letter(const char *template_text)
+{
+	for (const char *p = template_text; *p && p[1]; p++)
+		if (*p == '%' && !strchr("petnh%", *++p))
+			return *p;
+	return '\0';
+}
+
+void lw_options_check_names(const struct lw_options *options, lw_options_complain_fn *emit, void *context)
+{
+	const struct {
+		const char *name, *value;
+	} files[] = {{"json", options->json}, {"log_path", options->log_path}, {"black_box", options->black_box}};
+	char line[160], letter;
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		letter = odd_letter(files[i].value);
+		if (!letter)
+			continue;
+		snprintf(line, sizeof(line),
+			"leakwatch: %s: %%%c stands for nothing in a file name, kept as it is (%%p, %%e, %%h, %%t, %%n, %%%%)",
+			files[i].name, letter >= ' ' && letter <= '~' ? letter : '?');
+		emit(context, line);
+	}
+}

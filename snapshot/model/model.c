@@ -276,7 +276,10 @@ void model_count_live(struct model_site *site)
 	site->live_bytes = blocks > 0 && bytes > 0 ? (uint64_t)bytes : 0;
 }
 
-/* One place's past is the sum of its sites': the samples of a process are of the same moments. */
+/*
+ * One place's past is the sum of its sites': the samples of a process are of the same moments, but for those of a
+ * watch, where a site that came later has others. Between two it held what it held at the first.
+ */
 static void merge_history(struct model_site *to, const struct model_site *from)
 {
 	struct model_history *sum = to->history, *more = from->history;
@@ -288,13 +291,14 @@ static void merge_history(struct model_site *to, const struct model_site *from)
 	if (!sum) {
 		to->history = alloc_array(1, bytes);
 		memcpy(to->history, more, bytes);
+		to->history->max_samples = nr;
 		return;
 	}
-	for (uint32_t i = 0, j = 0; i < sum->nr_samples && j < nr; i++) {
-		while (j < nr && more->samples[j].ms < sum->samples[i].ms)
+	for (uint32_t i = 0, j = 0; i < sum->nr_samples; i++) {
+		while (j < nr && more->samples[j].ms <= sum->samples[i].ms)
 			j++;
-		if (j < nr && more->samples[j].ms == sum->samples[i].ms)
-			sum->samples[i].bytes += more->samples[j].bytes;
+		if (j)
+			sum->samples[i].bytes += more->samples[j - 1].bytes;
 	}
 	sum->held_bytes += more->held_bytes;
 	sum->held_blocks += more->held_blocks;

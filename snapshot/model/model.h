@@ -28,7 +28,7 @@ enum {
 
 /* The past of a site, as its HISTORY record told it. */
 struct model_history {
-	uint32_t nr_samples;
+	uint32_t nr_samples, max_samples; /* max: room there is, 0: no more than those */
 	uint64_t exit_began_ms; /* 0: exit has not begun, or not noted */
 	uint64_t held_bytes, held_blocks; /* when exit began */
 	struct lw_wire_sample samples[];  /* in order of time */

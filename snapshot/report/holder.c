@@ -40,6 +40,29 @@ const struct lw_chain *holder_next(const struct report *report, const struct rep
 	return NULL;
 }
 
+bool holder_is_held(const struct report *report, const struct lw_chain *chain)
+{
+	uint32_t place = model_find_site(report->model, chain->site);
+	const struct model_site *site = place == MODEL_NO_SITE ? NULL : &report->model->sites[place];
+
+	if (chain->root == LW_ROOT_NONE)
+		return false;
+	/* a way that was not found, at a site some of which is lost: it may be one of those */
+	return chain->root != LW_ROOT_UNKNOWN || chain->nr_owners ||
+	       !(site && site->scan.lost_blocks + site->scan.indirect_blocks);
+}
+
+uint64_t holder_age_ms(const struct report *report, const struct report_site *judged, const struct lw_chain *chain)
+{
+	const struct model_site *site = judged->site;
+	uint64_t searched_ms = report->model->scan.began_ns / 1000000;
+	uint64_t born_ms = chain->age_ms < searched_ms ? searched_ms - chain->age_ms : 0;
+	uint32_t first_ms = site->oldest_ms != UINT32_MAX ? site->oldest_ms : site->first_ms;
+
+	born_ms = born_ms < first_ms ? first_ms : born_ms < UINT32_MAX ? born_ms : UINT32_MAX;
+	return report_age_ms(report, (uint32_t)born_ms);
+}
+
 static const char *name_at(struct report *report, const struct lw_place *place, uint64_t *into)
 {
 	const struct model_module *module = model_module(report->model, place->module);

@@ -16,6 +16,15 @@ const struct lw_chain *holder_next(const struct report *report, const struct rep
 /* Is this an entry whose examples are of use: lost, or growing? */
 bool holder_is_shown(const struct report_site *judged);
 
+/* Is the example known to be held by something? False: it is lost, or may be. */
+bool holder_is_held(const struct report *report, const struct lw_chain *chain);
+
+/*
+ * Its age at the moment the report is of, like all others in it, and never more than that of the oldest: the
+ * scan has measured it at its own moment, which at an exit that took its time is after the end.
+ */
+uint64_t holder_age_ms(const struct report *report, const struct report_site *judged, const struct lw_chain *chain);
+
 /* The class of an object that begins with this pointer; NULL: it is no vtable's. */
 const char *holder_class(struct report *report, const struct lw_chain *chain);
 

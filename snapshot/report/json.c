@@ -11,6 +11,8 @@
 static json_t *make_summary(const struct report *report)
 {
 	const struct lw_wire_totals *totals = &report->model->totals;
+	/* with lost and indirect ones, by what the search saw, where it saw the end */
+	const struct report_sum *reachable = report_is_scan_fresh(report) ? &report->pointed : &report->reachable;
 	json_t *out = json_object();
 
 	json_object_set_new(out, "live_bytes", json_number(report->live.bytes));
@@ -26,8 +28,8 @@ static json_t *make_summary(const struct report *report)
 	json_object_set_new(out, "inherited_blocks", json_number(totals->inherited_blocks));
 	json_object_set_new(out, "leaked_bytes", json_number(report->leaked.bytes));
 	json_object_set_new(out, "leaked_blocks", json_number(report->leaked.blocks));
-	json_object_set_new(out, "reachable_bytes", json_number(report->reachable.bytes));
-	json_object_set_new(out, "reachable_blocks", json_number(report->reachable.blocks));
+	json_object_set_new(out, "reachable_bytes", json_number(reachable->bytes));
+	json_object_set_new(out, "reachable_blocks", json_number(reachable->blocks));
 	json_object_set_new(out, "lost_bytes", json_number(report->lost.bytes));
 	json_object_set_new(out, "lost_blocks", json_number(report->lost.blocks));
 	json_object_set_new(out, "indirect_bytes", json_number(report->indirect.bytes));

@@ -61,12 +61,12 @@ static json_t *make_example(struct report *report, const struct report_site *jud
 
 	json_object_set_new(out, "address", json_hex(chain->address));
 	json_object_set_new(out, "bytes", json_number(chain->bytes));
-	json_object_set_new(out, "age_s", json_real(chain->age_ms / 1e3));
+	json_object_set_new(out, "age_s", json_real((double)holder_age_ms(report, judged, chain) / 1e3));
 	if (class)
 		json_object_set_new(out, "class", json_text(class));
 	if (holder_is_shown(judged))
 		json_object_set_new(out, "first", make_first(chain));
-	if (chain->root == LW_ROOT_NONE)
+	if (!holder_is_held(report, chain))
 		return out;
 	json_object_set_new(out, "root", make_root(report, chain));
 	json_object_set_new(out, "owners", make_owners(report, chain));

@@ -116,7 +116,7 @@ static struct suppress_rule *rule_for(struct report *report, const struct report
 }
 
 /* What was lost then is lost still; but what was reachable while it ran may not have been so at its end. */
-static bool is_scan_fresh(const struct report *report)
+bool report_is_scan_fresh(const struct report *report)
 {
 	return model_is_scanned(report->model) &&
 	       (report->model->scan.flags & LW_SCAN_AT_EXIT || !strcmp(report->state, "live"));
@@ -137,8 +137,8 @@ void report_judge_site(
 				 ? "the program, which asked to ignore it"
 				 : verdict_runtime(&names, &judged->through);
 	judged->verdict = judged->reason	  ? VERDICT_RUNTIME
-			  : is_scan_fresh(report) ? VERDICT_REACHABLE
-						  : VERDICT_UNFREED;
+			  : report_is_scan_fresh(report) ? VERDICT_REACHABLE
+							 : VERDICT_UNFREED;
 	if (judged->trend)
 		judged->verdict = verdict_with_growth(
 			judged->verdict, judged->trend->growth.kind, judged->trend->is_held);
@@ -161,6 +161,17 @@ static void add_to_rule(struct suppress_rule *rule, const struct report_site *ju
 	rule->nr_bytes += judged->bytes;
 }
 
+/* Whatever its past says of it: a site that grows may be pointed to, and one that does not may be lost. */
+static void count_pointed(struct report *report, const struct report_site *judged)
+{
+	struct report_site rest = *judged;
+
+	rest.bytes -= judged->lost.bytes + judged->indirect.bytes;
+	rest.blocks -= judged->lost.blocks + judged->indirect.blocks;
+	if (judged->verdict != VERDICT_HELD && rest.blocks)
+		add_sum(&report->pointed, &rest);
+}
+
 static void count_site(struct report *report, const struct report_site *judged)
 {
 	bool is_held = judged->verdict == VERDICT_HELD;
@@ -174,7 +185,9 @@ static void count_site(struct report *report, const struct report_site *judged)
 		add_sum(&report->runtime, judged);
 	} else if (!report_is_leak(judged)) {
 		add_sum(&report->reachable, judged);
+		count_pointed(report, judged);
 	} else {
+		count_pointed(report, judged);
 		add_sum(is_held ? &report->held : &report->leaked, judged);
 		report->lost.bytes += judged->lost.bytes;
 		report->lost.blocks += judged->lost.blocks;

@@ -76,13 +76,17 @@ void parts_add(struct report *report, struct report_site *whole)
 	bool is_together = whole->verdict == VERDICT_GROWING ||
 			   (is_scanned && report->model->scan.flags & LW_SCAN_AT_EXIT &&
 				   is_of_start(report, whole->site));
+	struct report_site rest;
 	struct report_sum sum;
 
 	if (is_scanned && is_together) {
 		if (whole->verdict == VERDICT_REACHABLE && scan->lost_blocks + scan->indirect_blocks)
 			whole->verdict = VERDICT_UNFREED;
 		whole->lost = least(scan->lost_bytes, scan->lost_blocks, whole);
-		whole->indirect = least(scan->indirect_bytes, scan->indirect_blocks, whole);
+		rest = *whole;
+		rest.bytes -= whole->lost.bytes;
+		rest.blocks -= whole->lost.blocks;
+		whole->indirect = least(scan->indirect_bytes, scan->indirect_blocks, &rest);
 	} else if (is_scanned) {
 		sum = least(scan->lost_bytes, scan->lost_blocks, whole);
 		split_off(report, whole, VERDICT_LOST, &sum, true);

@@ -64,8 +64,9 @@ struct report {
 	struct report_site *sites; /* those that hold blocks, or held them until exit: leaks worst first, then
 				      reachable, runtime, then suppressed */
 	size_t nr_sites, max_sites, nr_leak_sites; /* the first nr_leak_sites count as leaks */
-	struct report_sum live, leaked, reachable, runtime, suppressed;
+	struct report_sum live, leaked, reachable, runtime, suppressed; /* reachable: what is no leak */
 	struct report_sum lost, indirect; /* of leaked */
+	struct report_sum pointed; /* of leaked and reachable: what the scan found no reason to call lost */
 	struct report_sum held; /* freed by exit: in no other sum, but among the leak sites */
 	uint64_t total_allocs, total_bytes, total_frees, nr_alloc_sites;
 	uint64_t nr_dropped, nr_mismatches, nr_errors, peak_bytes;
@@ -93,6 +94,9 @@ const struct report_frame *report_own_frame(const struct report_stack *stack);
 
 /* Is there something a person should see without asking? */
 bool report_has_news(const struct report *report);
+
+/* Are the scans of its sites from the same moment as its counters? */
+bool report_is_scan_fresh(const struct report *report);
 
 /* How long before the end (or now) something was that happened at_ms after the start. */
 uint64_t report_age_ms(const struct report *report, uint32_t at_ms);

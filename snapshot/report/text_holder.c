@@ -22,6 +22,7 @@ static void write_first(const struct text_writer *w, const struct lw_chain *chai
 /* The innermost frame of the program's own, in one piece. */
 static void write_site(struct text_writer *w, uint32_t index)
 {
+	const struct model_site *site;
 	const struct report_frame *frame;
 	char name[512], file[512];
 
@@ -29,8 +30,9 @@ static void write_site(struct text_writer *w, uint32_t index)
 		fputs("memory that is no block", w->out);
 		return;
 	}
-	fprintf(w->out, "a block of %s", model_kind_name(w->report->model->sites[index].kind));
-	report_stack(w->report, &w->report->model->sites[index], &w->stack);
+	site = &w->report->model->sites[index];
+	fprintf(w->out, "a block of %s", model_kind_name(site->kind));
+	report_stack(w->report, site, &w->stack);
 	frame = report_own_frame(&w->stack);
 	if (!frame)
 		return;
@@ -38,6 +40,8 @@ static void write_site(struct text_writer *w, uint32_t index)
 		fprintf(w->out, " in %s", format_text(name, sizeof(name), frame->symbol->function));
 	if (frame->symbol->file)
 		fprintf(w->out, " %s:%u", format_text(file, sizeof(file), frame->symbol->file), frame->symbol->line);
+	else if (site->hint_file)
+		fprintf(w->out, " %s:%u", format_text(file, sizeof(file), site->hint_file), site->hint_line);
 	else if (frame->module)
 		fprintf(w->out, " (%s+0x%" PRIx64 ")", format_text(file, sizeof(file), frame->module->path),
 			frame->offset);
@@ -70,14 +74,14 @@ void text_holders(struct text_writer *w, const struct report_site *judged)
 	while (holder_is_shown(judged) && (chain = holder_next(w->report, judged, &from))) {
 		fprintf(w->out, "    %sfor example%s 0x%012" PRIx64 ", %s, %s old", text_paint(w, TEXT_DIM),
 			text_paint(w, TEXT_PLAIN), chain->address, format_size(bytes, chain->bytes),
-			format_ns(age, (uint64_t)chain->age_ms * 1000000));
+			format_ns(age, holder_age_ms(w->report, judged, chain) * 1000000));
 		class = holder_class(w->report, chain);
 		if (class)
 			fprintf(w->out, ", a %s", format_text(name, sizeof(name), class));
 		fputc('\n', w->out);
 		if (chain->nr_first)
 			write_first(w, chain);
-		if (chain->root == LW_ROOT_NONE)
+		if (!holder_is_held(w->report, chain))
 			continue;
 		fprintf(w->out, "      held by %s\n", holder_root(text, w->report, chain));
 		write_owners(w, chain);

@@ -144,56 +144,121 @@ void text_runtime(struct text_writer *w)
 	free(groups);
 }
 
+/* "file.c:3", or the module; the macro's place is the program's own word, with debug information or without. */
+static const char *place_of(char out[NAME_BYTES], const struct model_site *site, const struct report_frame *frame)
+{
+	const char *path = frame && frame->module ? frame->module->path : "?", *slash = strrchr(path, '/');
+	const struct symbol_frame *symbol = frame ? frame->symbol : NULL;
+	char file[NAME_BYTES - 64];
+
+	out[0] = '\0';
+	if (symbol && symbol->file)
+		(void)snprintf(out, NAME_BYTES, " %s:%u", format_text(file, sizeof(file), symbol->file), symbol->line);
+	else if (site->hint_file)
+		(void)snprintf(out, NAME_BYTES, " at %s:%u", format_text(file, sizeof(file), site->hint_file),
+			site->hint_line);
+	else if (frame)
+		(void)snprintf(out, NAME_BYTES, " (%s+0x%" PRIx64 ")",
+			format_text(file, sizeof(file), slash ? slash + 1 : path), frame->offset);
+	return out;
+}
+
 /* One line: what is still pointed to is seldom what is looked for. */
 static void write_reachable_group(struct text_writer *w, const struct group *group)
 {
 	const struct model_site *site = group->first->site;
 	const struct report_frame *frame;
-	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], name[NAME_BYTES], file[NAME_BYTES];
+	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], name[NAME_BYTES];
 
 	report_stack(w->report, site, &w->stack);
 	fprintf(w->out, "  %s in %s", format_bytes(bytes, group->live.bytes),
 		format_count(blocks, group->live.blocks, "block"));
 	frame = report_own_frame(&w->stack);
-	if (frame) {
-		const struct symbol_frame *symbol = frame->symbol;
-		const char *path = frame->module ? frame->module->path : "?", *slash = strrchr(path, '/');
-
-		if (symbol->function)
-			fprintf(w->out, " from %s", format_text(name, sizeof(name), symbol->function));
-		if (symbol->file)
-			fprintf(w->out, " %s:%u", format_text(file, sizeof(file), symbol->file), symbol->line);
-		else
-			fprintf(w->out, " (%s+0x%" PRIx64 ")",
-				format_text(file, sizeof(file), slash ? slash + 1 : path), frame->offset);
-	}
-	fputc('\n', w->out);
+	if (frame && frame->symbol->function)
+		fprintf(w->out, " from %s", format_text(name, sizeof(name), frame->symbol->function));
+	fprintf(w->out, "%s\n", place_of(name, site, frame));
 }
 
+/* Groups come by size, so what is too small to be listed is at their end. */
+static size_t count_large(const struct report *report, const struct group *groups, size_t nr_groups)
+{
+	while (nr_groups && groups[nr_groups - 1].live.bytes < report->options->min_bytes)
+		nr_groups--;
+	return nr_groups;
+}
+
+static struct report_sum sum_up(const struct group *groups, size_t nr_groups)
+{
+	struct report_sum sum = {.nr_sites = nr_groups};
+
+	for (size_t i = 0; i < nr_groups; i++) {
+		sum.bytes += groups[i].live.bytes;
+		sum.blocks += groups[i].live.blocks;
+	}
+	return sum;
+}
+
+/* One line, "  and 3 more sites with 12 bytes in 3 blocks" with what it depends on behind. */
+static void write_rest(const struct text_writer *w, const struct report_sum *rest)
+{
+	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], sites[FORMAT_BYTES];
+
+	fprintf(w->out, "%s with %s in %s", format_count(sites, rest->nr_sites, "more site"),
+		format_bytes(bytes, rest->bytes), format_count(blocks, rest->blocks, "block"));
+}
+
+static void write_pointed(struct text_writer *w, const struct group *groups, size_t nr_groups)
+{
+	size_t nr_large = count_large(w->report, groups, nr_groups), nr_shown = nr_large;
+	struct report_sum all = sum_up(groups, nr_groups), small = sum_up(groups + nr_large, nr_groups - nr_large);
+	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], sites[FORMAT_BYTES];
+
+	if (w->report->options->show != LW_SHOW_ALL && nr_shown > FEW)
+		nr_shown = FEW;
+	fprintf(w->out, "\nStill reachable, so not counted as leaked: %s in %s, from %s\n",
+		format_bytes(bytes, all.bytes), format_count(blocks, all.blocks, "block"),
+		format_count(sites, nr_groups, "site"));
+	for (size_t i = 0; i < nr_shown; i++)
+		write_reachable_group(w, &groups[i]);
+	if (nr_shown < nr_large)
+		fprintf(w->out, "  and %s (show=all)\n", format_count(sites, nr_large - nr_shown, "more site"));
+	if (!small.nr_sites)
+		return;
+	fputs("  and ", w->out);
+	write_rest(w, &small);
+	fprintf(w->out, " (min_bytes=%" PRIu64 ")\n", w->report->options->min_bytes);
+}
+
+/* What grew and stopped is worth its reason. */
+static void write_bounded(struct text_writer *w, const struct group *groups, size_t nr_groups)
+{
+	size_t nr_large = count_large(w->report, groups, nr_groups);
+	struct report_sum small = sum_up(groups + nr_large, nr_groups - nr_large);
+
+	for (size_t i = 0; i < nr_large; i++)
+		write_group(w, &groups[i]);
+	if (!small.nr_sites)
+		return;
+	fputs("\nBounded, not listed: ", w->out);
+	write_rest(w, &small);
+	fprintf(w->out, " (min_bytes=%" PRIu64 ")\n", w->report->options->min_bytes);
+}
+
+/* Groups come by verdict: those that were never anything else, then those that grew for a while. */
 void text_reachable(struct text_writer *w)
 {
 	struct report *report = w->report;
-	size_t end = report_end_of_reachable(report), nr_groups, nr_shown;
-	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES], sites[FORMAT_BYTES];
+	size_t end = report_end_of_reachable(report), nr_groups, nr_pointed = 0;
 	struct group *groups;
 
 	if (end == report->nr_leak_sites)
 		return;
 	groups = group_sites(report, report->nr_leak_sites, end, &nr_groups);
-	nr_shown = report->options->show == LW_SHOW_ALL || nr_groups <= FEW ? nr_groups : FEW;
-	fprintf(w->out, "\nStill reachable, so not counted as leaked: %s in %s, from %s\n",
-		format_bytes(bytes, report->reachable.bytes),
-		format_count(blocks, report->reachable.blocks, "block"),
-		format_count(sites, nr_groups, "site"));
-	for (size_t i = 0; i < nr_shown; i++)
-		write_reachable_group(w, &groups[i]);
-	if (nr_shown < nr_groups)
-		fprintf(w->out, "  and %s (show=all)\n",
-			format_count(sites, nr_groups - nr_shown, "more site"));
-	/* what grew and stopped is worth its reason */
-	for (size_t i = 0; i < nr_groups; i++)
-		if (groups[i].first->verdict == VERDICT_BOUNDED)
-			write_group(w, &groups[i]);
+	while (nr_pointed < nr_groups && groups[nr_pointed].first->verdict != VERDICT_BOUNDED)
+		nr_pointed++;
+	if (nr_pointed)
+		write_pointed(w, groups, nr_pointed);
+	write_bounded(w, groups + nr_pointed, nr_groups - nr_pointed);
 	free(groups);
 }
 
@@ -217,8 +282,8 @@ void text_scan(const struct text_writer *w)
 		format_count(blocks, report->lost.blocks, "block"));
 	fprintf(w->out, "; lost indirectly: %s in %s", format_bytes(bytes, report->indirect.bytes),
 		format_count(blocks, report->indirect.blocks, "block"));
-	fprintf(w->out, "; still reachable: %s in %s", format_bytes(bytes, report->reachable.bytes),
-		format_count(blocks, report->reachable.blocks, "block"));
+	fprintf(w->out, "; %s: %s in %s", report_is_scan_fresh(report) ? "still reachable" : "other",
+		format_bytes(bytes, report->pointed.bytes), format_count(blocks, report->pointed.blocks, "block"));
 	fprintf(w->out, " (searched in %s", format_ns(time, scan->took_ns));
 	if (!(scan->flags & LW_SCAN_AT_EXIT))
 		fprintf(w->out, ", %s ago",

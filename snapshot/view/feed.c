@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,10 +80,12 @@ static enum live_news read_file(struct view *view)
 	struct source_error error = {""};
 	int fd = strcmp(view->name, "-") ? open(view->name, O_RDONLY | O_CLOEXEC) : 0;
 	const char *missing;
-	bool is_read = false;
+	bool is_read = false, is_gone;
 
 	if (fd < 0)
 		(void)snprintf(error.text, sizeof(error.text), "cannot read %s: %s", view->name, strerror(errno));
+	else if (source_is_boxfile(fd))
+		is_read = source_boxfile(fd, view->name, take_record, view, &is_gone, &error);
 	else
 		is_read = source_stream(fd, view->name, take_record, view, &error);
 	if (fd > 0)
@@ -188,10 +191,11 @@ void view_row(struct view *view, uint32_t site, struct lines_row *row)
 	*row = (struct lines_row){.bytes = now->live_bytes,
 		.blocks = now->live_blocks,
 		.share = watch->totals.bytes ? (double)now->live_bytes / (double)watch->totals.bytes : 0,
-		.change_bytes = judged->change_bytes,
+		.change_bytes = watch->nr_ticks > 1 ? (double)judged->change_bytes : NAN,
 		.since_bytes = (int64_t)(now->live_bytes - judged->base_bytes),
 		.bytes_per_s = watch_slope(watch, site),
 		.oldest_ms = watch_oldest_ms(watch, site),
+		.has_lost = watch_is_lost(watch, site),
 		.verdict = !judged->is_judged ? "..."
 			   : judged->judged.rule ? "(hidden)"
 						: verdict_name(watch_verdict(watch, site)),

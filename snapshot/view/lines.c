@@ -20,6 +20,10 @@ const char *lines_amount(char out[16], double amount, bool is_signed)
 	double rest = fabs(amount);
 	size_t unit = 0;
 
+	if (isnan(amount)) {
+		(void)snprintf(out, 16, "-");
+		return out;
+	}
 	while (rest >= 999.5 && unit + 2 < sizeof(units)) {
 		rest /= 1024;
 		unit++;
@@ -183,7 +187,7 @@ void lines_heading(char out[LINES_BYTES], const struct lines_style *style)
 
 static const char *amount_cell(char out[16 + 16], const struct lines_style *style, double amount, bool is_signed)
 {
-	if (!style->has_exact)
+	if (!style->has_exact || isnan(amount))
 		return lines_amount(out, amount, is_signed);
 	(void)snprintf(out, 32, is_signed ? "%+.0f" : "%.0f", amount);
 	return out;
@@ -199,12 +203,14 @@ void lines_row(char out[LINES_BYTES], const struct lines_row *row, const struct 
 	append_right(out, amount_cell(cell, style, (double)row->blocks, false), amount);
 	(void)snprintf(cell, sizeof(cell), "%.0f", row->share * 100);
 	append_right(out, cell, 3);
-	append_right(out, amount_cell(cell, style, (double)row->change_bytes, true), amount);
+	append_right(out, amount_cell(cell, style, row->change_bytes, true), amount);
 	append_right(out, amount_cell(cell, style, (double)row->since_bytes, true), amount);
 	append_right(out, amount_cell(cell, style, row->bytes_per_s, true), amount);
 	append_left(out, trend_of(text, row, trend_width(style), style->has_utf8), trend_width(style));
 	append_right(out, lines_age(cell, row->oldest_ms), 4);
-	append_left(out, row->verdict ? row->verdict : "", 9);
+	(void)snprintf(cell, sizeof(cell), "%.24s%s", row->verdict ? row->verdict : "",
+		row->has_lost && row->verdict && strcmp(row->verdict, "lost") ? "!" : "");
+	append_left(out, cell, 9);
 	append(out, where_of(text, row));
 	cut(out, style->width);
 }

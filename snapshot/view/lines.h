@@ -21,12 +21,14 @@ enum {
 struct lines_row {
 	uint64_t bytes, blocks;
 	double share; /* 0..1 of all that is held */
-	int64_t change_bytes, since_bytes;
-	double bytes_per_s;
+	double change_bytes; /* by the last tick; NAN: not known yet, like the others that may be */
+	int64_t since_bytes;
+	double bytes_per_s; /* or NAN */
 	uint64_t trend[LINES_TREND]; /* oldest first */
 	size_t nr_trend;
 	uint64_t oldest_ms; /* UINT64_MAX unknown */
 	const char *verdict, *function, *file, *module; /* NULL unknown */
+	bool has_lost; /* some of it is lost, whatever the verdict */
 	unsigned line;
 };
 
@@ -35,7 +37,7 @@ struct lines_head {
 	const char *program, *how; /* "live", "read from its region: ...", "ended: ..." */
 	uint64_t age_ns, interval_ms;
 	uint64_t bytes, blocks, peak_bytes, rss_bytes, nr_sites;
-	double bytes_per_s, allocs_per_s;
+	double bytes_per_s, allocs_per_s; /* or NAN */
 	int64_t since_bytes;
 	uint64_t since_ns; /* ago, the baseline */
 	uint64_t nr_dropped, nr_lost, nr_mismatches, nr_errors;
@@ -55,7 +57,7 @@ void lines_head(char out[LINES_BYTES], const struct lines_head *head, const stru
 void lines_heading(char out[LINES_BYTES], const struct lines_style *style);
 void lines_row(char out[LINES_BYTES], const struct lines_row *row, const struct lines_style *style);
 
-/* "0", "1023", "1.5K", "12.3M": at most 6 columns; is_signed puts a plus before what grew. */
+/* "0", "1023", "1.5K", "12.3M", "-" for NAN: at most 6 columns; is_signed puts a plus before what grew. */
 const char *lines_amount(char out[16], double amount, bool is_signed);
 /* "12s", "5m", "3h", "12d" */
 const char *lines_age(char out[16], uint64_t ms);

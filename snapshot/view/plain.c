@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,12 @@ static json_t *text_of(const char *text)
 	return value ? value : json_string("?");
 }
 
+/* What is not known yet is null, not 0. */
+static json_t *number_of(double value)
+{
+	return isnan(value) ? json_null() : json_real(value);
+}
+
 static json_t *growth_object(const struct growth *growth)
 {
 	return json_pack("{s:f, s:f, s:f, s:f}", "bytes_per_s", growth->bytes_per_s, "p", growth->p, "since_s",
@@ -72,16 +79,20 @@ static json_t *row_object(struct view *view, uint32_t site)
 	json_t *object;
 
 	view_row(view, site, &row);
-	object = json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "id", (json_int_t)now->id,
+	object = json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:I, s:o}", "id", (json_int_t)now->id,
 		"kind", model_kind_name(now->kind), "verdict", row.verdict, "bytes", (json_int_t)row.bytes,
 		"blocks", (json_int_t)row.blocks, "total_bytes", (json_int_t)now->count.alloc_bytes,
 		"total_blocks", (json_int_t)now->count.alloc_blocks, "change_bytes",
-		(json_int_t)row.change_bytes, "since_bytes", (json_int_t)row.since_bytes,
-		"slope_bytes_per_s", row.bytes_per_s);
+		isnan(row.change_bytes) ? json_null() : json_integer((json_int_t)row.change_bytes), "since_bytes", (json_int_t)row.since_bytes,
+		"slope_bytes_per_s", number_of(row.bytes_per_s));
 	if (watch_growth(&view->watch, site)->kind != GROWTH_STEADY)
 		(void)json_object_set_new(object, "growth", growth_object(watch_growth(&view->watch, site)));
 	if (view_reason(view, site, reason, sizeof(reason)))
 		(void)json_object_set_new(object, "reason", text_of(reason));
+	if (row.has_lost) {
+		(void)json_object_set_new(object, "lost_bytes", json_integer((json_int_t)now->scan.lost_bytes));
+		(void)json_object_set_new(object, "indirect_bytes", json_integer((json_int_t)now->scan.indirect_bytes));
+	}
 	if (row.oldest_ms != UINT64_MAX)
 		(void)json_object_set_new(object, "oldest_s", json_real((double)row.oldest_ms / 1000));
 	if (row.function)
@@ -134,14 +145,14 @@ static void print_json(struct view *view)
 	json_t *all, *sites = json_array();
 
 	view_head(view, &head, how);
-	all = json_pack("{s:s, s:i, s:i, s:o, s:s, s:s, s:f, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I}}",
+	all = json_pack("{s:s, s:i, s:i, s:o, s:s, s:s, s:f, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I}}",
 		"leakwatch", LW_VERSION, "schema", JSON_SCHEMA, "pid", head.pid, "exe", text_of(head.program),
 		"state", state_name(view), "how", how, "seconds", (double)head.age_ns / 1e9, "tick",
 		(json_int_t)view->watch.nr_ticks, "summary", "live_bytes", (json_int_t)head.bytes, "live_blocks",
 		(json_int_t)head.blocks, "peak_bytes", (json_int_t)head.peak_bytes, "rss_bytes",
 		(json_int_t)head.rss_bytes, "total_allocs", (json_int_t)view->watch.totals.nr_allocs,
 		"total_frees", (json_int_t)view->watch.totals.nr_frees, "sites", (json_int_t)head.nr_sites,
-		"since_bytes", (json_int_t)head.since_bytes, "bytes_per_s", head.bytes_per_s, "dropped",
+		"since_bytes", (json_int_t)head.since_bytes, "bytes_per_s", number_of(head.bytes_per_s), "dropped",
 		(json_int_t)head.nr_dropped, "lost_messages", (json_int_t)head.nr_lost, "mismatches", (json_int_t)head.nr_mismatches, "errors", (json_int_t)head.nr_errors);
 	alloc_check(all);
 	for (size_t i = 0; i < nr_rows; i++)

@@ -32,6 +32,7 @@ static const char *const help[] = {
 	"HELD  bytes     BLKS  blocks     %  of all that is held",
 	"TICK  change by the last tick    SINCE  since the baseline    SLP/s  bytes a second",
 	"TREND  bytes over the whole watch    OLD  age of the oldest block",
+	"VERDICT  with ! after it: some of it is lost, by the last search (l)",
 	"K, M, G are 1024, 1024 K, 1024 M.",
 };
 
@@ -187,7 +188,8 @@ static bool holder_of(struct watch *watch, uint32_t site, char line[LINES_BYTES]
 	for (size_t i = 0; i < model->nr_chains; i++) {
 		const struct lw_chain *chain = &model->chains[i];
 
-		if (model_find_site(model, chain->site) != site || chain->root == LW_ROOT_NONE)
+		if (model_find_site(model, chain->site) != site ||
+			!holder_is_held(&watch->report, chain))
 			continue;
 		(void)snprintf(line, LINES_BYTES, "held by %.400s, through %s",
 			holder_root(text, &watch->report, chain), format_count(owners, chain->nr_owners, "block"));

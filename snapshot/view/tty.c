@@ -92,23 +92,42 @@ static bool take_found(void *view, const struct lw_wire_head *record)
 	return !is_found || watch_it(view, record);
 }
 
+/* False: it has no row now, or a person is on another page. */
+static bool go_to(struct screen *screen, uint32_t site)
+{
+	for (size_t i = 0; i < screen->nr_order && screen->mode == SCREEN_LIST; i++) {
+		if (screen->order[i] != site)
+			continue;
+		screen->cursor = i;
+		screen->chosen = site;
+		screen->is_held = true;
+		return true;
+	}
+	return false;
+}
+
+/* The row that lost most is chosen, so that the next key shows its stack. */
 static void say_lost(struct screen *screen)
 {
-	const struct model *model = screen->view->watch.decode.model;
+	struct watch *watch = &screen->view->watch;
+	const struct model *model = watch->decode.model;
 	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES];
-	struct report_sum lost = {0};
+	struct report_sum lost;
+	uint32_t most;
 
 	if (!model_is_scanned(model)) {
 		(void)snprintf(screen->news, sizeof(screen->news), "not known what is lost: %.120s",
 			model->has_scan ? model_scan_reason(model->scan.why) : "no answer");
 		return;
 	}
-	for (size_t i = 0; i < model->nr_sites; i++) {
-		lost.bytes += model->sites[i].scan.lost_bytes + model->sites[i].scan.indirect_bytes;
-		lost.blocks += model->sites[i].scan.lost_blocks + model->sites[i].scan.indirect_blocks;
-	}
-	(void)snprintf(screen->news, sizeof(screen->news), "lost: %s in %s; enter shows where from",
-		format_size(bytes, lost.bytes), format_count(blocks, lost.blocks, "block"));
+	watch->patience_ns = report_now_ns() + NAMES_MS * UINT64_C(1000000);
+	lost = watch_lost(watch, &most);
+	(void)snprintf(screen->news, sizeof(screen->news), "lost: %s in %s%s", format_size(bytes, lost.bytes),
+		format_count(blocks, lost.blocks, "block"),
+		!lost.blocks		? ""
+		: !go_to(screen, most)	? "; see the rows with lost or !"
+		: lost.nr_sites > 1	? ", most of it here; enter shows where from"
+					: ", all of it here; enter shows where from");
 }
 
 /* The search goes on in the target; false: there is nothing new of it. */

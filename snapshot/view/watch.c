@@ -2,6 +2,7 @@
 /* watch.c - samples, sums and order of the sites of a watched process; see watch.h. */
 #include "snapshot/view/watch.h"
 
+#include <math.h>
 #include <stddef.h>
 
 #include "snapshot/alloc.h"
@@ -9,7 +10,7 @@
 void watch_init(struct watch *watch, struct symbols *symbols, struct suppress *suppress,
 	const struct lw_options *options)
 {
-	*watch = (struct watch){.decode.model = model_new(), .stride = 1};
+	*watch = (struct watch){.decode.model = model_new(), .stride = 1, .totals = {.bytes_per_s = NAN, .allocs_per_s = NAN}};
 	watch->report = (struct report){.model = watch->decode.model,
 		.symbols = symbols,
 		.suppress = suppress,
@@ -197,7 +198,9 @@ double watch_slope(const struct watch *watch, size_t site)
 	double mean_t = 0, mean_y = 0, up = 0, down = 0;
 	size_t nr = watch->nr_samples;
 
-	if (!series || nr < 2)
+	if (nr < 2)
+		return NAN;
+	if (!series)
 		return 0;
 	for (size_t i = 0; i < nr; i++) {
 		mean_t += (double)watch->at_ms[i] / (double)nr;
@@ -247,11 +250,47 @@ const struct growth *watch_growth(struct watch *watch, size_t place)
 }
 
 /* By the last search, if there was one. What is lost stays so. */
-static bool is_lost(const struct watch *watch, size_t place)
+static struct report_sum lost_of(const struct watch *watch, size_t place)
 {
 	const struct model *model = watch->decode.model;
+	const struct lw_scan_site *found = &model->sites[place].scan;
 
-	return model_is_scanned(model) && model->sites[place].scan.lost_blocks > 0;
+	if (!model_is_scanned(model))
+		return (struct report_sum){0};
+	return (struct report_sum){found->lost_bytes + found->indirect_bytes,
+		found->lost_blocks + found->indirect_blocks, 1};
+}
+
+bool watch_is_lost(struct watch *watch, size_t place)
+{
+	const struct watch_site *site;
+
+	if (!lost_of(watch, place).blocks)
+		return false;
+	site = watch_judge(watch, place);
+	return !site->is_judged || (site->judged.verdict != VERDICT_RUNTIME && !site->judged.rule);
+}
+
+struct report_sum watch_lost(struct watch *watch, uint32_t *most)
+{
+	struct report_sum all = {0};
+	uint64_t most_bytes = 0;
+
+	*most = MODEL_NO_SITE;
+	for (size_t s = 0; s < watch->nr_sites; s++) {
+		struct report_sum sum = lost_of(watch, s);
+
+		if (!watch_is_lost(watch, s))
+			continue;
+		all.bytes += sum.bytes;
+		all.blocks += sum.blocks;
+		all.nr_sites++;
+		if (*most == MODEL_NO_SITE || sum.bytes > most_bytes) {
+			*most = (uint32_t)s;
+			most_bytes = sum.bytes;
+		}
+	}
+	return all;
 }
 
 enum verdict watch_verdict(struct watch *watch, size_t place)
@@ -262,8 +301,9 @@ enum verdict watch_verdict(struct watch *watch, size_t place)
 	if (!site->is_judged)
 		return VERDICT_UNFREED;
 	verdict = verdict_with_growth(site->judged.verdict, watch_growth(watch, place)->kind, false);
-	return is_lost(watch, place) && verdict != VERDICT_GROWING && verdict != VERDICT_RUNTIME ? VERDICT_LOST
-													  : verdict;
+	if (verdict == VERDICT_GROWING || verdict == VERDICT_RUNTIME || !lost_of(watch, place).blocks)
+		return verdict;
+	return watch->decode.model->sites[place].scan.lost_blocks ? VERDICT_LOST : VERDICT_INDIRECT;
 }
 
 uint64_t watch_oldest_ms(const struct watch *watch, size_t site)
@@ -348,7 +388,7 @@ static double sort_value(const struct watch *watch, size_t site, enum watch_sort
 	case WATCH_BY_SINCE:
 		return (double)(int64_t)(now->live_bytes - watch->sites[site].base_bytes);
 	case WATCH_BY_SLOPE:
-		return watch_slope(watch, site);
+		return watch->nr_samples > 1 ? watch_slope(watch, site) : 0;
 	case WATCH_BY_AGE:
 		return watch_oldest_ms(watch, site) == UINT64_MAX ? -1 : (double)watch_oldest_ms(watch, site);
 	default:

@@ -36,7 +36,7 @@ struct watch_site {
 struct watch_totals {
 	uint64_t bytes, blocks, peak_bytes;
 	uint64_t nr_allocs, nr_frees;	      /* ever */
-	double bytes_per_s, allocs_per_s;     /* over the last tick */
+	double bytes_per_s, allocs_per_s;     /* over the last tick; NAN before the second */
 	int64_t since_bytes;		      /* since the baseline */
 	size_t nr_sites;		      /* that hold blocks */
 };
@@ -95,12 +95,16 @@ size_t watch_order(struct watch *watch, enum watch_sort sort, const char *filter
 void watch_filter(struct watch *watch, const char *filter);
 bool watch_is_wanted(struct watch *watch, size_t site);
 
-double watch_slope(const struct watch *watch, size_t site); /* bytes a second, over the series */
+double watch_slope(const struct watch *watch, size_t site); /* bytes a second, over the series; NAN: not yet */
 uint64_t watch_oldest_ms(const struct watch *watch, size_t site); /* its age; UINT64_MAX unknown */
 /* What the site's past says: its history in the region, then our own series. Judged anew after each sample. */
 const struct growth *watch_growth(struct watch *watch, size_t site);
 /* The verdict with that; names are looked up as by watch_judge(). */
 enum verdict watch_verdict(struct watch *watch, size_t site);
+/* Has the last search found some of it lost, and does that accuse somebody? */
+bool watch_is_lost(struct watch *watch, size_t site);
+/* All that is, and the site that lost most; that is MODEL_NO_SITE where there is none. */
+struct report_sum watch_lost(struct watch *watch, uint32_t *most);
 /* Names and verdict, looked up at the first time if there is patience left; else not yet is_judged. */
 const struct watch_site *watch_judge(struct watch *watch, size_t site);
 /* The sample i of a site, whether or not it has a series. */

@@ -92,7 +92,7 @@ says 2 '--color=blue: not one of auto|always|never (try --help)' 'a bad choice'
 run --deep=5 true
 says 2 "unknown option '--deep=5' (try --help)" 'an unknown option'
 run --no-depth true
-says 2 "unknown option '--no-depth' (try --help)" '--no- is for switches'
+says 2 "'--no-depth': depth is no switch of 0 and 1 (try --help)" '--no- is for switches'
 run -d true
 says 2 "unknown option '-d' (try --help)" 'a short option'
 run --json

@@ -3,6 +3,13 @@
 # A bad option costs one line that names it, value and range; the default is used, the program runs.
 . "$LW_SOURCE/test/e2e/lib.sh"
 
+is_nothing() { # COMMAND...: it prints nothing
+	local printed
+	printed=$("$@")
+	echo "$printed"
+	[ -z "$printed" ]
+}
+
 complains() { # OPTIONS PATTERN
 	timeout 20 env LD_PRELOAD="$library" LEAKWATCH_OPTIONS="$1" "$victims/victim-leak" 3 10 6 \
 		>out 2>err </dev/null
@@ -27,6 +34,35 @@ for what in 'options read: verbose=1:depth=9' 'region: shared memory segment [0-
 	'queue: number [0-9]+' 'cleaner: .* reports if this process is killed' 'rules: [0-9]+ stacks were walked'; do
 	ok "verbose: $what" eval '[ "$(grep -cE "^leakwatch: $what" err)" -eq 1 ] || { cat err; false; }'
 done
+
+env LD_PRELOAD="$library" LEAKWATCH_OPTIONS=verbose=1:black_box=box sh -c "'$victims/victim-leak' 0; exit 4" >out 2>err
+ok 'a relative path is told once, as it was given' matches err '^leakwatch: options read: verbose=1:black_box=box$'
+
+
+snapshot=$build/snapshot/leakwatch-snapshot
+"$snapshot" --once --suppressions=no-such-file box >out 2>err
+ok 'a viewer speaks by its own name' matches err '^leakwatch-snapshot: cannot read suppressions no-such-file: '
+"$snapshot" --count=2 --interval=1 box >out 2>err
+ok 'a black box has one state' matches err 'box is a black box, which has one state only; --once reports it'
+ok 'which is shown' matches out '^leakwatch [0-9]+ .*\[saved in box\]'
+
+# the manual pages name what --help names
+page_lacks() { # COMMAND PAGE
+	"$1" --help | sed '/^Used by the library/,$d' | grep -oE -- '--[a-z][a-zA-Z_-]+' | sort -u |
+		while read -r option; do
+			tr -d '\\' <"$source_root/$2" | grep -qF -e "$option" || echo "$option"
+		done
+}
+ok 'leakwatch-snapshot(1) has all options' is_nothing page_lacks "$snapshot" snapshot/leakwatch-snapshot.1
+for what in --version --no- 'leakwatch.h (3)'; do
+	ok "leakwatch(1) has $what" eval 'tr -d "\\\\" <"$source_root/preload/leakwatch.1" | grep -qF -e "$what"'
+done
+
+# a name that was mistyped is said once, by the one that was started; its children keep still
+env LD_PRELOAD="$library" LEAKWATCH_OPTIONS=log_path=l.%q.%p sh -c "'$victims/victim-leak' 3 10; exit 4" >out 2>err
+is_one_line() { cat err; [ "$(grep -c '^leakwatch: log_path: %q stands for nothing' err)" -eq 1 ]; }
+ok 'an unknown % letter costs one line' is_one_line
+ok 'and stands for itself' eval 'ls l.%q.*'
 
 for depth in 1 2 128; do
 	OPTIONS=depth=$depth watch "$victims/victim-leak" 3 10

@@ -150,6 +150,23 @@ ok 'q' close_screen
 let_go
 reap
 
+# ---- what is lost ----
+
+OPTIONS=report=never start "$victims/victim-holder"
+open_screen "$snapshot $pid"
+ok 'the largest is another' shows '^1/[0-9]+ by held' '^ +777 .* hold_on_stack'
+press l
+ok 'l: how much, and where' shows '^lost: 48 bytes in 1 block, all of it here' ' lost +lose_session'
+press Enter
+ok 'enter: there' shows '^nothing points to 48 bytes in 1 block any more' '^#[0-9] lose_session'
+is_not_held() { ! show | grep 'held by'; }
+ok 'and nothing holds it' is_not_held
+press Escape
+ok 'the list, at that row' shows '^[2-9]/[0-9]+ by held'
+ok 'q' close_screen
+let_go
+reap
+
 # ---- colour ----
 
 OPTIONS=report=never start "$victim" grow
@@ -178,6 +195,7 @@ ok 'no terminal: one report' grep -q 'grow_here' plain
 
 # ---- a watch in a file ----
 
+within 30 eval 'sleep 0.2; "$snapshot" --columns "$pid" | grep -q growing'
 timeout 60 "$snapshot" --interval=0.2 --count=5 --save=watch.lw "$pid" >columns
 "$snapshot" --columns watch.lw >again
 blocks() { grep -c '^leakwatch ' "$1"; }
@@ -185,6 +203,8 @@ ok 'a saved watch has its ticks' [ "$(blocks again)" -eq 5 ]
 ok 'with the same sums' [ "$(grep '^held' columns | cut -d' ' -f2-6)" = "$(grep '^held' again | cut -d' ' -f2-6)" ]
 "$snapshot" --once watch.lw >report
 ok 'and is a report, too' grep -q grow_here report
+ok 'which judges by all that is in the file' grep -q '^Growing: ' report
+ok 'a tick that is the first has no rate' eval '[ "$(grep -c "  -/s  " columns)" -eq 1 ]'
 open_screen "$snapshot watch.lw"
 ok 'and a screen' shows '\[saved in watch.lw\]'
 ok 'with its trend' shows '[▂▃▄▅▆▇█]+.*grow_here'

@@ -60,7 +60,7 @@ static void show(struct watch *watch, size_t site)
 	struct lines_row row = {.bytes = now->live_bytes,
 		.blocks = now->live_blocks,
 		.share = 0.5,
-		.change_bytes = judged->change_bytes,
+		.change_bytes = (double)judged->change_bytes,
 		.since_bytes = (int64_t)(now->live_bytes - judged->base_bytes),
 		.bytes_per_s = watch_slope(watch, site),
 		.oldest_ms = watch_oldest_ms(watch, site),

@@ -2,6 +2,8 @@
 /* unit-lines.c - amounts, ages, trends and rows as text; no line is wider than asked for. */
 #include "test/unit/tap.h"
 
+#include <math.h>
+
 #include "snapshot/view/lines.h"
 
 static void test_amounts(void)
@@ -65,6 +67,18 @@ static void test_rows(void)
 
 	lines_row(line, &row, &style);
 	is_str(line, "  3.0M     77  25  +2.0K   -300     +2 _.-=*#  61s growing   cache::insert(int) cache.cc:41", "a row");
+	row.has_lost = true;
+	lines_row(line, &row, &style);
+	ok(strstr(line, " growing!  cache::insert"), "a mark where some of it is lost");
+	row.verdict = "lost";
+	lines_row(line, &row, &style);
+	ok(strstr(line, " lost      cache::insert"), "but for the verdict that says so");
+	row = make_row();
+	row.change_bytes = row.bytes_per_s = NAN;
+	lines_row(line, &row, &style);
+	is_str(line, "  3.0M     77  25      -   -300      - _.-=*#  61s growing   cache::insert(int) cache.cc:41",
+		"what is not known yet is no 0");
+	row = make_row();
 	lines_heading(line, &style);
 	is_str(line, "  HELD  >BLKS   %   TICK  SINCE  SLP/s TREND   OLD VERDICT   WHERE", "the sorted column is marked");
 	style.has_exact = true;

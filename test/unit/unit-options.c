@@ -101,6 +101,9 @@ static void test_one_complaint(void)
 		{"depth=4294967297", "depth=4294967297: not a number from 1 to 128, using 32"},
 		{"depth=64:depth=x", "depth=x: not a number from 1 to 128, using 64"},
 		{"exitcode=256", "exitcode=256: not a number from 0 to 255, using 0"},
+		{"scan_every=10x",
+			"scan_every=10x: not a time from 0 to 604800 seconds, like 90, 60s, 10m or 2h, using 0"},
+		{"sample=xx", "sample=xx: not a number of bytes up to 1024G, like 4096, 64k or 2M, using 0"},
 		{"min_bytes=1X",
 			"min_bytes=1X: not a number of bytes, like 4096, 64k or 2M, using 0"},
 		{"min_bytes=k",
@@ -296,6 +299,17 @@ static void test_expand(void)
 		"an escaped percent is not");
 }
 
+static void test_names(void)
+{
+	struct lw_options options = parse("log_path=l.%q.%p:json=%p%%x%:black_box=%");
+
+	is_u64(nr_lines, 0, "a file name may be anything");
+	lw_options_check_names(&options, keep_line, NULL);
+	is_u64(nr_lines, 1, "one line for one that is odd");
+	is_str(lines[0], "leakwatch: log_path: %q stands for nothing in a file name, kept as it is (%p, %e, %h, %t, %n, %%)",
+		"which names the letter, and those there are");
+}
+
 int main(void)
 {
 	test_defaults();
@@ -307,5 +321,6 @@ int main(void)
 	test_help();
 	test_follows();
 	test_expand();
+	test_names();
 	return done();
 }

@@ -499,6 +499,107 @@ static void test_scan(void)
 	fake_free(&fake);
 }
 
+/* Whatever the past says of a site: what the scan saw is summed up by that, and nothing is listed twice. */
+static void test_reachability(void)
+{
+	struct fake fake = make_grown();
+	struct lw_scan_site *found = fake_at(&fake, &fake.header->scans, 1);
+	struct lw_chain *chains = fake_at(&fake, &fake.header->chains, 0);
+	struct made made;
+	char *text, *at;
+	json_t *tree;
+
+	*found = (struct lw_scan_site){.lost_bytes = 50000, .lost_blocks = 48};
+	fake.header->scan.state = LW_SCAN_DONE;
+	fake.header->scan.flags = LW_SCAN_AT_EXIT;
+	fake.header->scan.seq = 2;
+	fake.header->exit_began_ms = 0;
+	*fake_count(&fake, 0, 2) = (struct lw_count){256, 1, 0, 0};
+	for (uint32_t i = 0; i < 48; i++)
+		fake_sample(&fake, i, 50 + 50 * i, 4, (uint64_t[]){0, UINT64_C(1024) * (i + 1), 256, 512 * (i < 20 ? i : 20)});
+	fake_hint(&fake, 2, "src/few.c", 12);
+	chains[0] = (struct lw_chain){.site = 1, .root = LW_ROOT_UNKNOWN, .address = 0x1000, .bytes = 50};
+	chains[1] = (struct lw_chain){.site = 1, .root = LW_ROOT_MEMORY, .address = 0x2000, .bytes = 50, .root_at = 0x3000};
+	for (int i = 0; i < 2; i++)
+		chains[i].place.module = chains[i].type.module = LW_NO_MODULE;
+	fake.header->scan.nr_chains = 2;
+	judge(&made, &fake, "", "");
+	text = text_of(&made);
+	ok(strstr(text, "example 0x000000001000,") && !strstr(text, "not found again"),
+		"an example that may be lost is held by nothing");
+	ok(strstr(text, "held by memory of the program's own at 0x3000"), "one that is not is held by what it is");
+	ok(strstr(text, "\nGrowing: 49.0 KiB (50176 bytes) in 49 blocks"), "a site that grows is called that");
+	ok(strstr(text, "nothing points to 48.8 KiB (50000 bytes) in 48 blocks any more"), "though most of it is lost");
+	ok(strstr(text, "; still reachable: 10.4 KiB (10672 bytes) in 22 blocks (searched"),
+		"the rest of it, what stopped growing, and what never did");
+	ok(strstr(text, "\nStill reachable, so not counted as leaked: 256 bytes in 1 block, from 1 site\n"),
+		"the list is of the last alone");
+	at = strstr(text, "Bounded: 10.0 KiB");
+	ok(at && !strstr(at + 10, "10.0 KiB (10240") && strstr(text, "10.0 KiB (10240") == at + 9,
+		"what stopped growing is listed once");
+	if (tap_nr_failed)
+		printf("# %s\n", text);
+	free(text);
+	tree = json_of(&made);
+	is_u64(number(json_object_get(tree, "summary"), "reachable_bytes"), 10672, "the same in JSON");
+	json_decref(tree);
+	unmake(&made);
+	judge(&made, &fake, "min_bytes=1k:show=all", "");
+	text = text_of(&made);
+	ok(strstr(text, "from 1 site\n  and 1 more site with 256 bytes in 1 block (min_bytes=1024)\n"),
+		"below min_bytes it is summed up");
+	free(text);
+	unmake(&made);
+	fake_free(&fake);
+}
+
+/* A place the program has told is shown where there is no debug information; an age is never more than the run. */
+static void test_examples(void)
+{
+	static const struct fake_frame bare[] = {{0x700, 0}};
+	struct fake fake = fake_new();
+	struct lw_chain *chains = fake_at(&fake, &fake.header->chains, 0);
+	uint32_t lost, kept;
+	struct made made;
+	char *text;
+	json_t *tree, *sites;
+
+	fake_module(&fake, "/opt/app", 0x400000, 0);
+	lost = fake_site(&fake, LW_KIND_MALLOC, bare, 1);
+	kept = fake_site(&fake, LW_KIND_CALLOC, bare, 1);
+	*fake_count(&fake, 0, lost) = (struct lw_count){100, 2, 0, 0};
+	*fake_count(&fake, 0, kept) = (struct lw_count){300, 1, 0, 0};
+	fake_hint(&fake, kept, "src/kept.c", 7);
+	*(struct lw_scan_site *)fake_at(&fake, &fake.header->scans, lost) =
+		(struct lw_scan_site){.lost_bytes = 100, .lost_blocks = 2};
+	chains[0] = (struct lw_chain){.site = lost, .root = LW_ROOT_NONE, .address = 0x1000, .bytes = 50, .age_ms = 9000};
+	chains[1] = (struct lw_chain){.site = lost, .root = LW_ROOT_NONE, .address = 0x2000, .bytes = 50, .age_ms = 600};
+	chains[0].place.module = chains[0].type.module = LW_NO_MODULE;
+	chains[1].place.module = chains[1].type.module = LW_NO_MODULE;
+	fake.header->scan.nr_chains = 2;
+	fake.header->scan.state = LW_SCAN_DONE;
+	fake.header->scan.flags = LW_SCAN_AT_EXIT;
+	fake.header->scan.seq = 2;
+	fake.header->scan.began_mono_ns = fake.header->started_mono_ns + UINT64_C(2600000000);
+	judge(&made, &fake, "", "");
+	text = text_of(&made);
+	ok(strstr(text, "\n  300 bytes in 1 block at src/kept.c:7\n"), "the place a macro told");
+	ok(strstr(text, "malloc, none was ever freed, oldest 2.0 s ago\n"), "age of the oldest");
+	ok(strstr(text, "0x000000001000, 50 bytes, 2.0 s old\n"), "that of an example is not more");
+	ok(strstr(text, "0x000000002000, 50 bytes, 500 ms old\n"), "and is counted to the same end");
+	if (tap_nr_failed)
+		printf("# %s\n", text);
+	free(text);
+	tree = json_of(&made);
+	sites = json_object_get(tree, "sites");
+	ok(json_real_value(json_object_get(json_array_get(json_object_get(json_array_get(sites, 0), "examples"), 0),
+		   "age_s")) == json_real_value(json_object_get(json_array_get(sites, 0), "oldest_s")),
+		"in JSON, too");
+	json_decref(tree);
+	unmake(&made);
+	fake_free(&fake);
+}
+
 static void test_trend_words(void)
 {
 	static const struct growth_point points[] = {{0, 0}, {1, 10}, {2, 20}, {9, 70}, {10, 80}};
@@ -522,6 +623,8 @@ int main(void)
 
 	test_trends();
 	test_scan();
+	test_reachability();
+	test_examples();
 	test_trend_words();
 
 	test_text(&fake);

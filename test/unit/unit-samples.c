@@ -2,8 +2,11 @@
 /* unit-samples.c - samples over time: changes, baseline, slope, a series that halves, order, filter. */
 #include "test/unit/tap.h"
 
+#include <math.h>
 #include <stdlib.h>
 
+#include "snapshot/model/past.h"
+#include "snapshot/model/trend.h"
 #include "snapshot/view/watch.h"
 
 /* Names as the symbols would give them. */
@@ -123,6 +126,7 @@ static void test_changes(void)
 	say_tick(1000);
 	is_u64(watch.totals.bytes, 6000, "held");
 	is_u64(watch.totals.since_bytes, 0, "what is there at first is the baseline");
+	ok(isnan(watch.totals.bytes_per_s) && isnan(watch_slope(&watch, 0)), "one tick makes no rate");
 	say_count(5, 3000, 30, 100);
 	say_tick(2000);
 	is_u64(watch.sites[0].change_bytes, 2000, "changed by this tick");
@@ -195,6 +199,40 @@ static void test_again(void)
 	ok(!watch_judge(&watch, 0)->file, "also when there is none any more");
 }
 
+static void say_scan(void)
+{
+	struct lw_wire_scan scan = {.head = {LW_WIRE_SCAN, LW_WIRE_VERSION, sizeof(scan)}, .state = LW_SCAN_DONE};
+
+	(void)watch_record(&watch, &scan.head);
+}
+
+static void say_found(uint32_t id, uint64_t lost, uint64_t indirect)
+{
+	struct lw_wire_scan_site found = {.head = {LW_WIRE_SCAN_SITE, LW_WIRE_VERSION, sizeof(found)}, .site = id,
+		.lost_bytes = lost, .lost_blocks = lost > 0, .indirect_bytes = indirect, .indirect_blocks = indirect > 0};
+
+	(void)watch_record(&watch, &found.head);
+}
+
+static void test_lost(void)
+{
+	struct report_sum lost = watch_lost(&watch, &(uint32_t){0});
+	uint32_t most;
+
+	is_u64(lost.blocks, 0, "nothing is lost before it was looked for");
+	say_found(5, 100, 0);
+	say_found(11, 7, 70);
+	say_found(13, 0, 9);
+	say_scan();
+	lost = watch_lost(&watch, &most);
+	is_u64(lost.bytes, 186, "lost, also indirectly");
+	is_u64(lost.nr_sites, 3, "at three sites");
+	is_u64(most, 0, "the one that lost most");
+	is_str(verdict_name(watch_verdict(&watch, 0)), "lost", "which is called so");
+	is_str(verdict_name(watch_verdict(&watch, 3)), "indirect", "and this one only indirectly");
+	ok(!watch_is_lost(&watch, 1), "nothing of the others is");
+}
+
 static void test_halving(void)
 {
 	for (unsigned i = 0; i < 1000; i++) {
@@ -215,6 +253,48 @@ static void test_halving(void)
 	is_u64(watch.at_ns, UINT64_C(2999000000000), "though time goes on");
 }
 
+/* Read to its end, as for a report: the ticks are the past of each site. */
+static void test_past(void)
+{
+	struct decode decode = {.model = model_new()};
+	struct lw_wire_count counts[] = {{.head = {LW_WIRE_COUNT, LW_WIRE_VERSION, sizeof(counts[0])}, .site = 5},
+		{.head = {LW_WIRE_COUNT, LW_WIRE_VERSION, sizeof(counts[0])}, .site = 9}};
+	struct lw_wire_tick tick = {.head = {LW_WIRE_TICK, LW_WIRE_VERSION, sizeof(tick)}, .flags = LW_TICK_LAST};
+	const struct model_history *past;
+	struct trend trend;
+	size_t nr_bad = 0;
+
+	for (unsigned i = 1; i <= 200; i++) {
+		counts[0].alloc_bytes = UINT64_C(1000) * i;
+		counts[0].alloc_blocks = i;
+		counts[1].alloc_bytes = 77;
+		counts[1].alloc_blocks = 1;
+		tick.at_ns = UINT64_C(1000000000) * i;
+		tick.flags = LW_TICK_LAST;
+		(void)past_record(&decode, &counts[0].head);
+		(void)past_record(&decode, &counts[1].head);
+		(void)past_record(&decode, &tick.head);
+	}
+	counts[0].alloc_bytes = 1;
+	tick.flags |= LW_TICK_STILL;
+	tick.at_ns *= 2;
+	(void)past_record(&decode, &tick.head);
+	decode.model->hello.seconds_ns = UINT64_C(200500000000);
+	model_finish(decode.model);
+	past = decode.model->sites[0].history;
+	is_u64(past->nr_samples, LW_HISTORY_SAMPLES, "as many samples as a history has");
+	for (uint32_t i = 1; i < past->nr_samples; i++)
+		nr_bad += past->samples[i].ms <= past->samples[i - 1].ms ||
+			  past->samples[i].ms - past->samples[i - 1].ms > 8000;
+	is_u64(nr_bad, 0, "in order, and evenly spaced");
+	is_u64(past->samples[past->nr_samples - 1].ms, 200000, "up to the last tick before exit began");
+	trend_judge(decode.model, &decode.model->sites[0], false, &trend);
+	is_u64(trend.growth.kind, GROWTH_GROWING, "what grew by the ticks is growing");
+	trend_judge(decode.model, &decode.model->sites[1], false, &trend);
+	is_u64(trend.growth.kind, GROWTH_STEADY, "what did not is steady");
+	model_free(decode.model);
+}
+
 int main(void)
 {
 	struct symbols symbols = {0};
@@ -224,7 +304,9 @@ int main(void)
 	test_changes();
 	test_order();
 	test_again();
+	test_lost();
 	test_halving();
+	test_past();
 	watch_fini(&watch);
 	return done();
 }
