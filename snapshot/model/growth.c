@@ -2,14 +2,10 @@
 /*
  * growth.c - the tests behind growth.h.
  *
- * Where nothing was measured for long, nothing was allocated (that is when samples are taken), so the
- * last value is carried on: without that, a busy minute before an idle day would look like growth.
- * Long series are thinned to means first, so that a test costs at most some ten thousand pairs.
- *
- * Mann-Kendall counts pairs that rise against pairs that fall, so no outlier matters to it; but it
- * takes neighbours as independent. Therefore the second test: residuals of the line, their
- * autocorrelation at distance one (with the usual correction of its bias in short series), and the
- * error of the slope widened by what an AR(1) process of that kind would make of it.
+ * Where nothing was measured for long, nothing was allocated (that is when samples are taken), so
+ * the last value is carried on: without that, a busy minute before an idle day would look like
+ * growth. Long series are thinned to means first, so that a test costs at most some ten thousand
+ * pairs.
  */
 #include "snapshot/model/growth.h"
 
@@ -17,39 +13,41 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "snapshot/model/series.h"
 #include "snapshot/model/shape.h"
 
 enum {
 	MAX_MEASURED = 128, /* longer series are thinned */
-	FILL_CELLS = 64,    /* a longer pause than some of these parts of the time is filled */
-	MAX_POINTS = MAX_MEASURED + FILL_CELLS,
-	MAX_PAIRS = MAX_POINTS * (MAX_POINTS - 1) / 2,
-	LEAST_LEVELS = 6,
+	FILL_CELLS = SERIES_MAX_POINTS - MAX_MEASURED, /* a pause longer than some is filled */
+	LEAST_MEASURED = 12, /* behind the start-up; fewer if between them nothing was allocated */
+	LEAST_LEVELS = 6,    /* that is, rises */
+	LEAST_LATE_LEVELS = 5, /* of six one may fall into the start-up */
+	WALK_PARTS = 4,
+	WINDOW = 5,	/* points whose mean is taken where a plateau is looked at */
 	LEAST_PART = 4, /* points of the last third */
 };
 
 static const double pause_cells = 2.5;
 static const double startup_part = 0.1;
 static const double last_part = 2.0 / 3;
-static const double least_z = 3.0902;	   /* one-sided p = 0.001 */
-static const double least_envelope = 0.2;  /* of the whole gain, over the first two thirds */
-static const double least_recent = 0.1;	   /* slope of the last third, of the whole slope */
-static const double least_last_rise = 0.5;  /* from the second third's mean to the last's, of the one before */
+static const double least_z = 3.0902;	  /* one-sided p = 0.001 */
+static const double least_envelope = 0.2; /* of the whole gain, over the first two thirds */
+static const double least_recent = 0.1;	  /* slope of the last third, of the whole slope */
+static const double least_last_rise = 0.5;   /* to the last third's mean, of that to the second's */
 static const double least_first_rise = 0.35; /* the other way round */
-static const double most_unevenness = 2.5;  /* of a rise whose thirds differ by more than that */
-static const double bounded_recent = 0.1;  /* slope of the last third, where a rise is over */
-static const double level_part = 0.002;	   /* of the gain: a smaller step is no level */
-static const double most_correlation = 0.97;
-
-struct series {
-	const struct growth_point *points;
-	size_t nr;
-};
-
-static double span_of(struct series series)
-{
-	return series.nr ? series.points[series.nr - 1].s - series.points[0].s : 0;
-}
+static const double most_unevenness = 4;     /* of a rise whose thirds differ by more than that */
+static const double most_levelling = 0.7;    /* of a rise that may have lost most of its rate */
+static const double slowing_rise = 0.8;	 /* in the same measure */
+static const double slowing_slope = 0.5; /* of the last third, of the whole slope: too */
+static const double least_pauses_s = 2;	 /* a series of few points lasts that long */
+static const double least_alike = 0.7;	 /* correlation of what may be a walk */
+static const double least_long_z = 5; /* over long stretches, where a walk would have made a few */
+static const double most_back = 0.1;  /* of the gain: less was given back than a walk does */
+static const double coarse_part = 1.0 / 16; /* of the gain: a step that counts, even an early one */
+static const double plateau_back = 0.05;  /* of the gain, given back from the highest to the end */
+static const double most_noise = 3.5;	  /* standard deviations */
+static const double bounded_recent = 0.1; /* slope of the last third, where a rise is over */
+static const double level_part = 0.002;	  /* of the gain: a smaller step is no level */
 
 /* ---- preparing ---- */
 
@@ -88,140 +86,13 @@ static size_t fill_pauses(const struct growth_point *in, size_t nr, struct growt
 
 	for (size_t i = 0; i < nr; i++) {
 		if (i && cell > 0 && in[i].s - in[i - 1].s > pause_cells * cell)
-			for (double s = in[i - 1].s + cell;
-				s < in[i].s - cell / 2 && nr_out + nr - i < MAX_POINTS; s += cell)
+			for (double s = in [i - 1].s + cell;
+				s < in[i].s - cell / 2 && nr_out + nr - i < SERIES_MAX_POINTS;
+				s += cell)
 				out[nr_out++] = (struct growth_point){s, in[i - 1].bytes};
 		out[nr_out++] = in[i];
 	}
 	return nr_out;
-}
-
-/* The points of [from, to] of the time. */
-static struct series part_of(struct series series, double from, double to)
-{
-	double begin = series.points[0].s, span = span_of(series);
-	size_t first = 0, end = series.nr;
-
-	while (first < series.nr && series.points[first].s < begin + from * span)
-		first++;
-	while (end > first && series.points[end - 1].s > begin + to * span)
-		end--;
-	return (struct series){series.points + first, end - first};
-}
-
-/* ---- statistics ---- */
-
-static void swap(double *a, double *b)
-{
-	double kept = *a;
-
-	*a = *b;
-	*b = kept;
-}
-
-/* The k-th smallest; the values change their order. */
-static double select_kth(double *values, ptrdiff_t nr, ptrdiff_t k)
-{
-	ptrdiff_t low = 0, high = nr - 1;
-
-	while (low < high) {
-		double pivot = values[low + (high - low) / 2];
-		ptrdiff_t i = low, j = high;
-
-		while (i <= j) {
-			while (values[i] < pivot)
-				i++;
-			while (values[j] > pivot)
-				j--;
-			if (i <= j)
-				swap(&values[i++], &values[j--]);
-		}
-		if (k > j && k < i)
-			break;
-		low = k <= j ? low : i;
-		high = k <= j ? j : high;
-	}
-	return values[k];
-}
-
-/* Theil-Sen: the median of the slopes of all pairs. */
-static double slope_of(struct series series)
-{
-	double slopes[MAX_PAIRS];
-	ptrdiff_t nr = 0;
-
-	for (size_t i = 0; i < series.nr; i++)
-		for (size_t j = i + 1; j < series.nr; j++) {
-			double s = series.points[j].s - series.points[i].s;
-
-			if (s > 0)
-				slopes[nr++] =
-					(series.points[j].bytes - series.points[i].bytes) / s;
-		}
-	return nr ? select_kth(slopes, nr, nr / 2) : 0;
-}
-
-static int compare_doubles(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-
-	return (a > b) - (a < b);
-}
-
-/* What ties take off the variance. */
-static double tie_terms(struct series series)
-{
-	double values[MAX_POINTS], sum = 0;
-
-	for (size_t i = 0; i < series.nr; i++)
-		values[i] = series.points[i].bytes;
-	qsort(values, series.nr, sizeof(values[0]), compare_doubles);
-	for (size_t i = 0, same; i < series.nr; i += same) {
-		for (same = 1; i + same < series.nr && values[i + same] <= values[i]; same++)
-			;
-		sum += (double)same * (double)(same - 1) * (double)(2 * same + 5);
-	}
-	return sum;
-}
-
-/* Mann-Kendall: how many standard deviations the rising pairs are ahead. */
-static double mann_kendall_z(struct series series)
-{
-	double nr = (double)series.nr, score = 0, variance;
-
-	for (size_t i = 0; i < series.nr; i++)
-		for (size_t j = i + 1; j < series.nr; j++)
-			score += (series.points[j].bytes > series.points[i].bytes) -
-				 (series.points[j].bytes < series.points[i].bytes);
-	variance = (nr * (nr - 1) * (2 * nr + 5) - tie_terms(series)) / 18;
-	return score > 0 && variance > 0 ? (score - 1) / sqrt(variance) : 0;
-}
-
-/* The slope in units of its own error, neighbours taken as alike as they are. */
-static double slope_z(struct series series, double slope)
-{
-	double residuals[MAX_POINTS], nr = (double)series.nr;
-	double mean = 0, middle_s = 0, square = 0, product = 0, square_s = 0, correlation;
-
-	for (size_t i = 0; i < series.nr; i++) {
-		residuals[i] = series.points[i].bytes - slope * series.points[i].s;
-		mean += residuals[i] / nr;
-		middle_s += series.points[i].s / nr;
-	}
-	for (size_t i = 0; i < series.nr; i++) {
-		double from_middle = series.points[i].s - middle_s;
-
-		residuals[i] -= mean;
-		square += residuals[i] * residuals[i];
-		square_s += from_middle * from_middle;
-		product += i ? residuals[i] * residuals[i - 1] : 0;
-	}
-	if (square <= 0 || square_s <= 0)
-		return slope > 0 ? HUGE_VAL : 0;
-	correlation = product / square;
-	correlation += (1 + 4 * correlation) / nr;
-	correlation = fmin(fmax(correlation, 0), most_correlation);
-	return slope / sqrt(square / (nr - 2) / square_s * (1 + correlation) / (1 - correlation));
 }
 
 static double p_of(double z)
@@ -244,16 +115,16 @@ static void lower_envelope(struct series series, double *lower)
 
 static size_t index_at(struct series series, double part)
 {
-	return (size_t)(part_of(series, part, 2).points - series.points);
+	return (size_t)(series_part(series, part, 2).points - series.points);
 }
 
-static size_t count_levels(const double *lower, size_t nr, double gain)
+static size_t count_levels(const double *lower, size_t nr, double least)
 {
 	size_t nr_levels = 0;
 	double level = lower[0];
 
 	for (size_t i = 1; i < nr; i++) {
-		if (lower[i] - level <= level_part * gain)
+		if (lower[i] - level <= least)
 			continue;
 		nr_levels++;
 		level = lower[i];
@@ -261,10 +132,22 @@ static size_t count_levels(const double *lower, size_t nr, double gain)
 	return nr_levels;
 }
 
+/* The most that was given back of the highest value so far. */
+static double given_back(struct series series)
+{
+	double highest = -HUGE_VAL, back = 0;
+
+	for (size_t i = 0; i < series.nr; i++) {
+		highest = fmax(highest, series.points[i].bytes);
+		back = fmax(back, highest - series.points[i].bytes);
+	}
+	return back;
+}
+
 /* Where the line reaches back to from the last point within a twentieth of the gain. */
 static void find_beginning(struct series whole, struct growth *growth)
 {
-	double lower[MAX_POINTS], gain, since_s;
+	double lower[SERIES_MAX_POINTS], gain, since_s;
 	size_t i = 0;
 
 	lower_envelope(whole, lower);
@@ -278,24 +161,16 @@ static void find_beginning(struct series whole, struct growth *growth)
 
 /* ---- verdicts ---- */
 
-static double mean_of(struct series series)
-{
-	double sum = 0;
-
-	for (size_t i = 0; i < series.nr; i++)
-		sum += series.points[i].bytes;
-	return series.nr ? sum / (double)series.nr : 0;
-}
-
 /*
- * The last third's slope alone is too noisy to tell: the means of the thirds tell it better. Noise can bend those
- * too, where a leak gains only some amplitudes of it; then it is a leak unless another shape fits better.
+ * The last third's slope alone is too noisy to tell: the means of the thirds tell it better. Noise
+ * can bend those too, where a leak gains only some amplitudes of it; then it is a leak unless
+ * another shape fits better.
  */
 static bool has_even_thirds(struct series series, double slope, double recent)
 {
-	double first = mean_of(part_of(series, 0, 1 - last_part));
-	double middle = mean_of(part_of(series, 1 - last_part, last_part));
-	double last = mean_of(part_of(series, last_part, 1));
+	double first = series_mean(series_part(series, 0, 1 - last_part));
+	double middle = series_mean(series_part(series, 1 - last_part, last_part));
+	double last = series_mean(series_part(series, last_part, 1));
 
 	return recent >= least_recent * slope &&
 	       last - middle >= least_last_rise * (middle - first) &&
@@ -304,72 +179,152 @@ static bool has_even_thirds(struct series series, double slope, double recent)
 
 static bool is_even(struct series series, double slope, double recent)
 {
+	if (shape_levelling(series.points, series.nr) > most_levelling)
+		return false;
 	return has_even_thirds(series, slope, recent) ||
 	       shape_unevenness(series.points, series.nr) <= most_unevenness;
 }
 
+/* Less in the last third than before: in its mean, or in its own slope. */
+static bool is_slowing(struct series series, double slope, double recent)
+{
+	double middle = series_mean(series_part(series, 1 - last_part, last_part));
+
+	if (recent < slowing_slope * slope)
+		return true;
+	return series_mean(series_part(series, last_part, 1)) - middle <
+	       slowing_rise * (middle - series_mean(series_part(series, 0, 1 - last_part)));
+}
+
+/* A queue that happens to be longer at the end goes up and down by as much on the way. */
+static bool may_be_walk(struct series series, double slope)
+{
+	return series_correlation(series, slope) > least_alike &&
+	       series_walk_z(series, slope, 1) < least_z &&
+	       series_walk_z(series, slope, series.nr / WALK_PARTS) < least_long_z &&
+	       given_back(series) > most_back * slope * series_span(series);
+}
+
+/* Rises enough, not a few large blocks. Of equal ones the first may have come while the program
+ * started. */
+static bool has_levels(struct series whole, const double *lower, size_t nr, double gain)
+{
+	double all[SERIES_MAX_POINTS];
+	size_t nr_late = count_levels(lower, nr, level_part * gain);
+
+	if (nr_late != LEAST_LATE_LEVELS)
+		return nr_late >= LEAST_LEVELS;
+	lower_envelope(whole, all);
+	return count_levels(all, whole.nr, coarse_part * (all[whole.nr - 1] - all[0])) >=
+	       LEAST_LEVELS;
+}
+
 static void judge_rise(struct series whole, struct series series, struct growth *growth)
 {
-	struct series last = part_of(series, last_part, 1);
-	double lower[MAX_POINTS], z, gain;
+	struct series last = series_part(series, last_part, 1);
+	double lower[SERIES_MAX_POINTS], z, gain;
 
-	growth->bytes_per_s = slope_of(series);
+	growth->bytes_per_s = series_slope(series);
 	if (growth->bytes_per_s <= 0 || last.nr < LEAST_PART)
 		return;
-	z = fmin(mann_kendall_z(series), slope_z(series, growth->bytes_per_s));
+	z = fmin(series_mann_kendall(series), series_slope_z(series, growth->bytes_per_s));
 	growth->p = p_of(z);
-	growth->recent_per_s = slope_of(last);
+	growth->recent_per_s = series_slope(last);
 	lower_envelope(series, lower);
-	gain = growth->bytes_per_s * span_of(series);
-	if (z < least_z || !is_even(series, growth->bytes_per_s, growth->recent_per_s))
+	gain = growth->bytes_per_s * series_span(series);
+	if (z < least_z || may_be_walk(series, growth->bytes_per_s))
 		return;
 	if (lower[index_at(series, last_part)] - lower[0] < least_envelope * gain)
 		return;
-	if (count_levels(lower, series.nr, gain) < LEAST_LEVELS)
+	if (!has_levels(whole, lower, series.nr, gain))
+		return;
+	if (!is_even(series, growth->bytes_per_s, growth->recent_per_s))
 		return;
 	growth->kind = GROWTH_GROWING;
+	growth->is_slowing = is_slowing(series, growth->bytes_per_s, growth->recent_per_s);
 	find_beginning(whole, growth);
+}
+
+/* Of the noise, told by neighbours. */
+static double deviation_of(struct series series)
+{
+	double sum = 0;
+
+	for (size_t i = 1; i < series.nr; i++)
+		sum += fabs(series.points[i].bytes - series.points[i - 1].bytes);
+	return series.nr > 1 ? sum / (double)(series.nr - 1) * sqrt(3.141592653589793) / 2 : 0;
+}
+
+/* Did the series itself stay where it ends, and not only what was never given back? */
+static bool is_plateau(struct series series, double gain)
+{
+	double end, allowed = plateau_back * gain +
+			      most_noise * deviation_of(series) * sqrt(2.0 / WINDOW);
+
+	if (series.nr < WINDOW)
+		return false;
+	end = series_mean((struct series){series.points + series.nr - WINDOW, WINDOW});
+	for (size_t i = 0; i + WINDOW <= series.nr; i++)
+		if (fabs(series_mean((struct series){series.points + i, WINDOW}) - end) > allowed)
+			return false;
+	return true;
 }
 
 /* A rise, looked at from the very start, that ended before the last third. */
 static void judge_bound(struct series whole, struct growth *growth)
 {
-	struct series early = part_of(whole, 0, last_part), last = part_of(whole, last_part, 1);
-	double lower[MAX_POINTS], z, gain, slope, recent;
+	struct series early = series_part(whole, 0, last_part),
+		      last = series_part(whole, last_part, 1);
+	double lower[SERIES_MAX_POINTS], z, gain, slope, recent;
 	size_t end;
 
-	if (early.nr < GROWTH_LEAST_POINTS || last.nr < LEAST_PART)
+	if (early.nr < LEAST_MEASURED || last.nr < LEAST_PART)
 		return;
-	slope = slope_of(early);
-	recent = slope_of(last);
+	slope = series_slope(early);
+	recent = series_slope(last);
 	lower_envelope(whole, lower);
 	end = index_at(whole, last_part);
 	gain = lower[end] - lower[0];
-	if (gain <= 0 || fabs(recent) * span_of(whole) > bounded_recent * gain)
+	if (gain <= 0 || fabs(recent) * series_span(whole) > bounded_recent * gain)
 		return;
-	z = mann_kendall_z(early);
-	if (slope <= 0 || z < least_z || count_levels(lower, end + 1, gain) < LEAST_LEVELS)
+	z = series_mann_kendall(early);
+	if (slope <= 0 || z < least_z ||
+		count_levels(lower, end + 1, level_part * gain) < LEAST_LEVELS)
+		return;
+	while (end > 0 && lower[end - 1] >= lower[0] + gain * 0.95)
+		end--;
+	if (!is_plateau((struct series){whole.points + end, whole.nr - end}, gain))
 		return;
 	growth->kind = GROWTH_BOUNDED;
 	growth->p = p_of(z);
 	growth->recent_per_s = recent;
 	growth->gained_bytes = gain;
-	while (end > 0 && lower[end - 1] >= lower[0] + gain * 0.95)
-		end--;
 	growth->since_s = whole.points[end].s;
+}
+
+/* Is there enough of it? Few points are, if they only rise and nothing was allocated between them.
+ */
+static bool is_measured(const struct growth_point *points, size_t nr_points)
+{
+	struct series measured = {points, nr_points};
+
+	if (nr_points < GROWTH_LEAST_POINTS || !is_sane(points, nr_points))
+		return false;
+	return series_part(measured, startup_part, 1).nr >= LEAST_MEASURED ||
+	       (series_span(measured) >= least_pauses_s && given_back(measured) <= 0);
 }
 
 void growth_judge(const struct growth_point *points, size_t nr_points, struct growth *growth)
 {
-	struct growth_point measured[MAX_MEASURED], filled[MAX_POINTS];
+	struct growth_point measured[MAX_MEASURED], filled[SERIES_MAX_POINTS];
 	struct series whole = {filled, 0}, settled;
 
 	*growth = (struct growth){.kind = GROWTH_STEADY, .p = 1};
-	if (nr_points < GROWTH_LEAST_POINTS || !is_sane(points, nr_points))
+	if (!is_measured(points, nr_points))
 		return;
 	whole.nr = fill_pauses(measured, thin(points, nr_points, measured), filled);
-	settled = part_of(whole, startup_part, 1);
-	if (span_of(whole) <= 0 || settled.nr < GROWTH_LEAST_POINTS)
+	settled = series_part(whole, startup_part, 1);
+	if (series_span(whole) <= 0 || settled.nr < LEAST_MEASURED)
 		return;
 	judge_rise(whole, settled, growth);
 	if (growth->kind == GROWTH_STEADY)

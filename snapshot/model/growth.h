@@ -7,24 +7,33 @@
  *
  *   significant   Mann-Kendall's test, corrected for ties, says p < 0.001; and so does Theil-Sen's
  *		   slope against its own error, which counts the fewer independent points the more the
- *		   noise is like its neighbours (a random walk is no trend);
+ *		   noise is like its neighbours. Where they are so alike that it may be a walk without aim
+ *		   (the length of a queue), the gain is also more than such steps come to by chance, or
+ *		   almost nothing was ever given back;
  *   lasting	   the lower envelope rises, over the first two thirds and over the last third: what is
  *		   given back later was no growth, and the tooth of a saw begins where the last began;
- *   many times	   the envelope has several levels: a few large blocks are no trend;
+ *   many times	   the envelope rises six times (of six, one may fall into the start-up): a few large blocks
+ *		   are no trend;
  *   even	   the three thirds rise much alike, or a line fits as well as any shape of a rise that begins or
- *		   ends within the time (shape.h): not a step, and not levelling off.
+ *		   ends within the time (shape.h): not a step. And it is not levelling off: no curve that loses
+ *		   most of its rate fits better than one that keeps it. What merely slows down grows, and
+ *		   is said to slow down.
  *
  * What was there in the first tenth of the time is start-up and not looked at. `bounded` is what
- * rose in the same sense early on and has been flat for the last third.
+ * rose in the same sense early on, has been flat for the last third, and stayed near that height from the time on that is
+ * told. Few points are enough if they rise six times and never fall, over seconds in which nothing else was allocated.
  * test/unit/unit-growth.c measures how often this errs.
  */
 #ifndef LW_SNAPSHOT_GROWTH_H
 #define LW_SNAPSHOT_GROWTH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { GROWTH_LEAST_POINTS = 12 }; /* behind the start-up */
+enum {
+	GROWTH_LEAST_POINTS = 7, /* fewer say nothing */
+};
 
 enum growth_kind {
 	GROWTH_STEADY, /* or not enough points to say anything else */
@@ -43,6 +52,7 @@ struct growth {
 	double recent_per_s; /* of the last third */
 	double p;	     /* one-sided, the worse of both tests */
 	double since_s;	     /* when the rise began; of bounded: when it ended */
+	bool is_slowing;     /* growing, but less in the last third than before */
 	double gained_bytes; /* since then; of bounded: until then */
 };
 

@@ -46,7 +46,7 @@ void trend_judge(const struct model *model, const struct model_site *site, bool 
 	trend->is_held = false;
 	trend->held_bytes = trend->held_blocks = 0;
 	trend->growth = (struct growth){.kind = GROWTH_STEADY, .p = 1};
-	if (!past || past->nr_samples < GROWTH_LEAST_POINTS)
+	if (!past || past->nr_samples + 1 < GROWTH_LEAST_POINTS)
 		return;
 	make_series(model, site, is_killed, trend);
 	growth_judge(trend->points, trend->nr_points, &trend->growth);

@@ -49,9 +49,9 @@ static void text_of_growing(char out[TREND_TEXT_BYTES], const struct growth *gro
 {
 	char rate[TREND_RATE_BYTES], time[FORMAT_BYTES];
 
-	(void)snprintf(out, TREND_TEXT_BYTES, "%s for %s, %s, not levelling off",
+	(void)snprintf(out, TREND_TEXT_BYTES, "%s for %s, %s, %s",
 		trend_rate(rate, growth->bytes_per_s), format_s(time, end_s - growth->since_s),
-		p_text(growth->p));
+		p_text(growth->p), growth->is_slowing ? "slowing down" : "not levelling off");
 }
 
 static void text_of_bounded(char out[TREND_TEXT_BYTES], const struct growth *growth)

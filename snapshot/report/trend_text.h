@@ -22,6 +22,7 @@ const char *trend_rate(char out[TREND_RATE_BYTES], double bytes_per_s);
 /*
  * Why the verdict is what it is, as of the moment now_s:
  *   growing: "+12.3 KiB/s for 40.0 s, p < 0.001, not levelling off"
+ *            or "slowing down", where the rate falls, but not to almost nothing
  *   held:    the same, and "freed only after exit began"
  *   bounded: "grew by 1.2 MiB until 12.0 s after the start, flat since"
  * "" when it is steady.

@@ -215,7 +215,10 @@ double watch_slope(const struct watch *watch, size_t site)
 	return down > 0 ? up / down * 1000 : 0;
 }
 
-enum { MAX_PAST = 32 }; /* samples from before we came: more are thinned out */
+enum {
+	MAX_PAST = 32,	   /* samples from before we came: more are thinned out */
+	LEAST_POINTS = 12, /* and the last tells nothing of the next */
+};
 
 /* Samples of the history in the region from before our first one. */
 static size_t add_past(const struct watch *watch, size_t site, struct growth_point *points)
@@ -245,7 +248,9 @@ const struct growth *watch_growth(struct watch *watch, size_t place)
 	for (size_t i = 0; i < watch->nr_samples; i++)
 		points[nr++] = (struct growth_point){
 			(double)watch->at_ms[i] / 1000, (double)watch_at(watch, place, i)};
-	growth_judge(points, nr, &site->growth);
+	site->growth = (struct growth){.kind = GROWTH_STEADY, .p = 1};
+	if (nr > LEAST_POINTS) /* its few points are a short time, not one in which nothing was allocated */
+		growth_judge(points, nr, &site->growth);
 	return &site->growth;
 }
 
