@@ -58,29 +58,42 @@ stage() {
 	printf '\n== %s (%s s so far)\n' "$1" "$SECONDS"
 }
 
+configure_clang() { configure clang clang clang++ --buildtype=debugoptimized; }
+configure_asan() { configure asan gcc g++ -Db_sanitize=address,undefined -Db_lundef=false; }
+configure_tsan() { configure tsan gcc g++ -Db_sanitize=thread -Db_lundef=false; }
+
+# What the tests leave of the processors builds the rest; what fails here fails again, and is told, in its own stage.
+build_ahead() {
+	command -v clang >/dev/null && configure_clang && nice -n 19 ninja -C "$build/clang" --quiet
+	configure_asan && nice -n 19 ninja -C "$build/asan" --quiet meson-test-prereq
+	configure_tsan && nice -n 19 ninja -C "$build/tsan" --quiet meson-test-prereq
+}
+
 stage 'gcc: all tests'
 if configure gcc gcc g++ --buildtype=debugoptimized && make gcc; then
+	build_ahead >"$build/ahead.log" 2>&1 &
 	run gcc
+	wait
 else
 	broken+=('build with gcc')
 fi
 stage 'clang: warnings and lock analysis, unit tests'
 if ! command -v clang >/dev/null; then
 	logs+=('skip:clang is not installed')
-elif configure clang clang clang++ --buildtype=debugoptimized && make clang; then
+elif configure_clang && make clang; then
 	run clang --suite unit
 else
 	broken+=('build with clang')
 fi
 stage 'gcc with AddressSanitizer and UndefinedBehaviourSanitizer: unit tests'
-if configure asan gcc g++ -Db_sanitize=address,undefined -Db_lundef=false; then
+if configure_asan; then
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=0 \
 		run asan --suite unit
 else
 	broken+=('set up a build with AddressSanitizer')
 fi
 stage 'gcc with ThreadSanitizer: what threads do at once'
-if configure tsan gcc g++ -Db_sanitize=thread -Db_lundef=false; then
+if configure_tsan; then
 	TSAN_OPTIONS=halt_on_error=1 run tsan --suite tsan
 else
 	broken+=('set up a build with ThreadSanitizer')
