@@ -49,7 +49,7 @@ read -r pid <pid
 has_no_region() { awk -v pid="$pid" 'NR > 1 && $5 == pid { print; n++ } END { exit n }' /proc/sysvipc/shm; }
 ok 'it has no region' has_no_region
 "$build/snapshot/leakwatch-snapshot" --once "$pid" >told 2>&1
-ok 'the viewer says why' tells told 'is watched, but has not allocated anything yet'
+ok 'the viewer says why' tells told 'is watched, but has no region that others can see'
 kill -TERM "$pid"
 wait 2>/dev/null
 ok 'it has no report' test ! -e "logs/$pid"

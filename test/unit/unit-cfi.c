@@ -293,6 +293,20 @@ static uint64_t *new_garbage(void)
 	return (uint64_t *)(void *)(all + PAGE_BYTES);
 }
 
+/*
+ * The stacks there are, and what lies around them, but for the frames at work: what they write between two walks
+ * would be another stack.
+ */
+static uintptr_t quiet_above; /* frames from here up stand still */
+
+static uint64_t any_stack_word(void)
+{
+	const uint64_t nr_busy = 1 << 17;
+	uintptr_t at = quiet_above + any(1 << 26) - (1 << 25);
+
+	return at < quiet_above && at + nr_busy >= quiet_above ? at + nr_busy : at;
+}
+
 static uint64_t any_word(const uint64_t *words)
 {
 	static const uint64_t odd[] = { 0, 1, 8, UINT64_MAX, UINT64_MAX - 7, UINT64_C(1) << 47,
@@ -306,8 +320,8 @@ static uint64_t any_word(const uint64_t *words)
 		return random_state;
 	case 2:
 		return frames_trampoline;
-	case 3: /* the stacks there are, and what lies around them */
-		return (uintptr_t)&here + any(1 << 26) - (1 << 25);
+	case 3:
+		return any_stack_word();
 	case 4:
 	case 5:
 		return here + any(20 * PAGE_BYTES) - 2 * PAGE_BYTES;
@@ -328,6 +342,7 @@ static void test_garbage(void)
 	uint64_t *words = new_garbage();
 	uint64_t nr_frames = 0;
 
+	quiet_above = (uintptr_t)__builtin_frame_address(0);
 	for (unsigned i = 0; i < NR_GARBAGE; i++) {
 		struct lw_frame frame = { .pc = known_pcs[any(nr_known_pcs)],
 			.sp = (uintptr_t)(words + any(GARBAGE_WORDS)), .fp = any_word(words) };
