@@ -10,7 +10,7 @@ is_held() { # FUNCTION
 	has_verdict held "$1"
 	has_field leaked_bytes 0
 	says "Held: .* in [0-9]+ blocks"
-	says "  held: \+[0-9.]+ [A-Za-z]+/s for [0-9.]+ m?s, p < 0\.[0-9]+, not levelling off; freed only after exit began"
+	says "  held: \+[0-9.]+ [A-Za-z]+/s for [0-9.]+ m?s, p < 0\.[0-9]+, (not levelling off|slowing down); freed only after exit began"
 	says '^LeakWatch: .* leaked nothing; 1 site grew and was freed only by exit'
 	nothing_dropped
 }

@@ -51,7 +51,7 @@ exec 9>fifo.in
 within 5 grep -q ready out
 "$build/snapshot/leakwatch-snapshot" --json --interval=0.1 "$pid" >ticks.json 2>ticks.err 9>&- &
 ok 'a viewer tells when the limit will be reached' \
-	within 5 grep -qE '"reason":"[^"]*not levelling off; the [0-4]?[0-9](\.[0-9]+)? MiB left run out in ' ticks.json
+	within 5 grep -qE '"reason":"[^"]*(not levelling off|slowing down); the [0-4]?[0-9](\.[0-9]+)? MiB left run out in ' ticks.json
 let_go
 reap
 wait
