@@ -119,11 +119,14 @@ static void walk(const struct lw_frame *frame, uint32_t max_frames, struct lw_st
 	static __thread struct lw_trail trail;
 	static struct lw_trail none;
 	static struct lw_stack without;
+	uintptr_t lo = lw_self.stack_lo, hi = lw_self.stack_hi;
 
 	memset(&none, 0, sizeof(none));
 	lw_self.trail = &none;
 	lw_unwind_walk(&lw_self, frame, max_frames, &without);
 	lw_self.trail = &trail;
+	lw_self.stack_lo = lo; /* what the first has found out of stacks is not the trail's doing */
+	lw_self.stack_hi = hi;
 	lw_unwind_walk(&lw_self, frame, max_frames, stack);
 	seen.nr_unlike_without += stack->nr != without.nr || stack->is_truncated != without.is_truncated ||
 				  stack->is_repeatable != without.is_repeatable ||
