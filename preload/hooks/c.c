@@ -41,17 +41,13 @@ static void (*const volatile everybodys_free)(void *) = free;
 
 LW_INLINE void *record(void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
 {
-	struct lw_hidden hidden;
-
 	if (LW_UNLIKELY(!ptr)) {
 		lw_track_nothing(kind, frame);
 		return NULL;
 	}
 	if (LW_UNLIKELY(lw_early_owns(ptr)))
 		return ptr;
-	hidden = lw_hide(ptr);
-	lw_track_alloc(hidden, bytes, kind, frame);
-	return (void *)lw_reveal(hidden);
+	return lw_track_new(ptr, bytes, kind, frame);
 }
 
 LW_EXPORT void *malloc(size_t bytes)
@@ -181,7 +177,6 @@ LW_EXPORT void *memalign(size_t align, size_t bytes)
 
 LW_EXPORT void *aligned_alloc(size_t align, size_t bytes)
 {
-	struct lw_hidden hidden;
 	void *ptr;
 
 	FRAME();
@@ -190,9 +185,7 @@ LW_EXPORT void *aligned_alloc(size_t align, size_t bytes)
 		lw_track_nothing(LW_KIND_ALIGNED, &frame);
 	if (!ptr || lw_early_owns(ptr))
 		return ptr;
-	hidden = lw_hide(ptr);
-	lw_track_alloc_aligned(hidden, bytes, align, LW_KIND_ALIGNED, &frame); /* free_aligned_sized() may be told another */
-	return (void *)lw_reveal(hidden);
+	return lw_track_new_aligned(ptr, bytes, align, LW_KIND_ALIGNED, &frame); /* free_aligned_sized() may be told another */
 }
 
 LW_EXPORT int posix_memalign(void **out, size_t align, size_t bytes)

@@ -108,24 +108,16 @@ LW_INLINE bool is_plain(int shape)
 
 LW_INLINE void *record(void *ptr, size_t bytes, int shape, const struct lw_frame *frame)
 {
-	struct lw_hidden hidden;
-
 	if (LW_UNLIKELY(!ptr || lw_early_owns(ptr)))
 		return ptr;
-	hidden = lw_hide(ptr);
-	lw_track_alloc(hidden, bytes, new_kinds[shape], frame);
-	return (void *)lw_reveal(hidden);
+	return lw_track_new(ptr, bytes, new_kinds[shape], frame);
 }
 
 static void *record_aligned(void *ptr, size_t bytes, size_t align, int shape, const struct lw_frame *frame)
 {
-	struct lw_hidden hidden;
-
 	if (LW_UNLIKELY(!ptr || lw_early_owns(ptr)))
 		return ptr;
-	hidden = lw_hide(ptr);
-	lw_track_alloc_aligned(hidden, bytes, align, new_kinds[shape], frame);
-	return (void *)lw_reveal(hidden);
+	return lw_track_new_aligned(ptr, bytes, align, new_kinds[shape], frame);
 }
 
 /* The block came from a foreign operator, which may have passed through our malloc on its way. */

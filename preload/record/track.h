@@ -23,6 +23,24 @@ void lw_track_alloc(struct lw_hidden hidden, size_t bytes, enum lw_kind kind, co
 void lw_track_alloc_aligned(struct lw_hidden hidden, size_t bytes, size_t align, enum lw_kind kind,
 		const struct lw_frame *frame);
 
+/* A hook's last step: records a new block, and gives its address back without having left it on the stack. */
+LW_INLINE void *lw_track_new(void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+{
+	struct lw_hidden hidden = lw_hide(ptr);
+
+	lw_track_alloc(hidden, bytes, kind, frame);
+	return (void *)lw_reveal(hidden);
+}
+
+LW_INLINE void *lw_track_new_aligned(void *ptr, size_t bytes, size_t align, enum lw_kind kind,
+		const struct lw_frame *frame)
+{
+	struct lw_hidden hidden = lw_hide(ptr);
+
+	lw_track_alloc_aligned(hidden, bytes, align, kind, frame);
+	return (void *)lw_reveal(hidden);
+}
+
 /* Forgets the block; what it was is looked at (family, double free) and told to the report. */
 void lw_track_free(const void *ptr, enum lw_kind release, const struct lw_frame *frame);
 /* Releases that say how big the block is, or how it is aligned (bytes NULL: not said). */

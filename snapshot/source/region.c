@@ -100,18 +100,18 @@ static void say_not_watched(pid_t pid, bool is_alive, struct source_error *error
 		(void)snprintf(error->text, sizeof(error->text),
 			"process %d belongs to another user (uid %u)", (int)pid,
 			(unsigned)stat_of.st_uid);
-	else if (is_out_of_sight(pid, file) && file[0])
-		(void)snprintf(error->text, sizeof(error->text),
-			"process %d keeps its tables in a file, as they are now: leakwatch-snapshot %.200s", (int)pid, file);
-	else if (is_out_of_sight(pid, file))
-		(void)snprintf(error->text, sizeof(error->text),
-			"process %d is watched, but has no region that others can see: it has not allocated "
-			"anything yet, or there was no shared memory to be had", (int)pid);
-	else
+	else if (!is_out_of_sight(pid, file))
 		(void)snprintf(error->text, sizeof(error->text),
 			"process %d is not watched; start it with `leakwatch PROGRAM ...` or "
 			"with LD_PRELOAD=libleakwatch.so",
 			(int)pid);
+	else if (file[0])
+		(void)snprintf(error->text, sizeof(error->text),
+			"process %d keeps its tables in a file, as they are now: leakwatch-snapshot %.200s", (int)pid, file);
+	else
+		(void)snprintf(error->text, sizeof(error->text),
+			"process %d is watched, but has no region that others can see: it has not allocated "
+			"anything yet, or there was no shared memory to be had", (int)pid);
 }
 
 static void say_why(int err, pid_t pid, bool is_alive, const char *why, struct source_error *error)

@@ -23,7 +23,7 @@ WAYS = 'known to the memo', "rules in the last walk's trail", 'rules in the tabl
 class Bench:
     def __init__(self, args):
         self.args, self.folder = args, args.build + '/test/bench/bench-'
-        self.library, self.result = args.build + '/preload/libleakwatch.so', []
+        self.preloaded, self.result = args.build + '/preload/libleakwatch.so', []
 
     def wants(self, name):
         return not self.args.only or self.args.only in name
@@ -40,7 +40,7 @@ class Bench:
         env = {k: v for k, v in os.environ.items() if k not in ('LD_PRELOAD', 'LEAKWATCH_OPTIONS')}
         env['LEAKWATCH_OPTIONS'] = 'report=never:scan=never'
         if library:
-            env['LD_PRELOAD'] = self.library
+            env['LD_PRELOAD'] = self.preloaded
         ran = subprocess.run([*before, self.folder + command[0], *map(str, command[1:])], env=env, check=True,
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         return ran.stderr if before else ran.stdout
@@ -105,7 +105,7 @@ def blocks(bench):
 def starts(bench):
     bench.compare('thread: start, one pair, end', 'us', ['micro', 'threads', 3000])
     for words in ['/bin/true'], ['/bin/sh', '-c', ':']:
-        spawn, preload = ['micro', 'spawn', 200], [f'LD_PRELOAD={bench.library}', 'LEAKWATCH_OPTIONS=report=never']
+        spawn, preload = ['micro', 'spawn', 200], [f'LD_PRELOAD={bench.preloaded}', 'LEAKWATCH_OPTIONS=report=never']
         name = 'true' if words == ['/bin/true'] else 'sh -c :'
         bench.compare(f'process: {name}', 'us', [*spawn, '--', *words], [*spawn, *preload, '--', *words])
         bench.compare(f'process: {name}, child of a watched one', 'us', [*spawn, '--', *words])

@@ -55,10 +55,10 @@ def process_cpu(pid):
 
 class Bench:
     def __init__(self, build):
-        self.library = build + '/preload/libleakwatch.so'
+        self.preloaded = build + '/preload/libleakwatch.so'
         self.snapshot = build + '/snapshot/leakwatch-snapshot'
         self.victim = build + '/test/victims/victim-live'
-        self.env = dict(os.environ, LD_PRELOAD=self.library, LEAKWATCH_OPTIONS='report=never', PYTHONMALLOC='malloc')
+        self.env = dict(os.environ, LD_PRELOAD=self.preloaded, LEAKWATCH_OPTIONS='report=never', PYTHONMALLOC='malloc')
 
     def start(self, *arguments):
         process = subprocess.Popen([self.victim, *arguments], env=self.env, stdin=subprocess.PIPE,
