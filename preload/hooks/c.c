@@ -129,23 +129,27 @@ static void *move_early(void *ptr, size_t bytes)
 
 LW_INLINE void *resize(void *ptr, size_t bytes, const struct lw_frame *frame)
 {
+	struct lw_hidden old, fresh;
 	struct lw_block block;
 	bool is_tracked;
 	void *moved;
 
 	if (LW_UNLIKELY(lw_early_owns(ptr)))
 		return record(move_early(ptr, bytes), bytes, LW_KIND_REALLOC, frame);
-	is_tracked = ptr && lw_track_detach(ptr, frame, &block);
-	moved = lw_real.realloc(ptr, bytes);
+	old = lw_hide(ptr);
+	is_tracked = ptr && lw_track_detach(old, frame, &block);
+	moved = lw_real.realloc((void *)lw_reveal(old), bytes);
 	if (LW_UNLIKELY(!moved && bytes)) {
 		if (is_tracked)
-			lw_track_reattach(ptr, &block);
+			lw_track_reattach(old, &block);
 		lw_track_nothing(LW_KIND_REALLOC, frame);
 		return NULL;
 	}
-	if (is_tracked)
-		lw_track_forget(ptr, &block);
-	return record(moved, bytes, LW_KIND_REALLOC, frame);
+	if (!is_tracked)
+		return record(moved, bytes, LW_KIND_REALLOC, frame);
+	fresh = lw_hide(moved); /* it may be where it was */
+	lw_track_forget(old, &block);
+	return record((void *)lw_reveal(fresh), bytes, LW_KIND_REALLOC, frame);
 }
 
 LW_EXPORT void *realloc(void *ptr, size_t bytes)

@@ -123,17 +123,21 @@ static void *record_aligned(void *ptr, size_t bytes, size_t align, int shape, co
 /* The block came from a foreign operator, which may have passed through our malloc on its way. */
 static void *record_outer(void *ptr, size_t bytes, int shape, const struct lw_frame *frame)
 {
+	struct lw_hidden hidden = lw_hide(ptr);
+
 	if (ptr)
-		lw_track_undo(ptr);
-	return record(ptr, bytes, shape, frame);
+		lw_track_undo(hidden);
+	return record((void *)lw_reveal(hidden), bytes, shape, frame);
 }
 
 static void *record_outer_aligned(void *ptr, size_t bytes, size_t align, int shape,
 		const struct lw_frame *frame)
 {
+	struct lw_hidden hidden = lw_hide(ptr);
+
 	if (ptr)
-		lw_track_undo(ptr);
-	return record_aligned(ptr, bytes, align, shape, frame);
+		lw_track_undo(hidden);
+	return record_aligned((void *)lw_reveal(hidden), bytes, align, shape, frame);
 }
 
 LW_INLINE void *allocate(size_t bytes, int shape, const struct lw_frame *frame)

@@ -367,37 +367,37 @@ static uint32_t peek(struct lw_thread *thread, const struct lw_frame *frame)
 	return lw_hint_is_pending(thread) ? lw_hint_search(thread, LW_KIND_REALLOC_FREE, frame, true) : 0;
 }
 
-bool lw_track_detach(const void *ptr, const struct lw_frame *frame, struct lw_block *block)
+bool lw_track_detach(struct lw_hidden hidden, const struct lw_frame *frame, struct lw_block *block)
 {
 	static const struct lw_release resizing = { .kind = LW_KIND_REALLOC_FREE, .family = LW_FAMILY_MALLOC };
 	struct lw_thread *thread = &lw_self;
 	bool is_tracked;
 
-	if ((lw_hot.sample_bytes && !lw_blocks_find((uintptr_t)ptr, block)) || !enter(thread))
+	if ((lw_hot.sample_bytes && !lw_blocks_find(lw_reveal(hidden), block)) || !enter(thread))
 		return false;
-	is_tracked = lw_blocks_remove((uintptr_t)ptr, block);
+	is_tracked = lw_blocks_remove(lw_reveal(hidden), block);
 	if (LW_UNLIKELY(!is_tracked))
-		lw_wrong_address(thread, (uintptr_t)ptr, &resizing, frame, peek(thread, frame));
+		lw_wrong_address(thread, lw_reveal(hidden), &resizing, frame, peek(thread, frame));
 	else if (LW_UNLIKELY(block->family != LW_FAMILY_MALLOC))
 		lw_wrong_release(thread, block, &resizing, frame, peek(thread, frame));
 	leave(thread);
 	return is_tracked;
 }
 
-void lw_track_reattach(const void *ptr, const struct lw_block *block)
+void lw_track_reattach(struct lw_hidden hidden, const struct lw_block *block)
 {
 	struct lw_thread *thread = &lw_self;
 
 	if (!enter(thread))
 		return;
-	if (insert(thread, (uintptr_t)ptr, block) && LW_UNLIKELY(block->is_inherited))
-		lw_blocks_disown((uintptr_t)ptr);
+	if (insert(thread, lw_reveal(hidden), block) && LW_UNLIKELY(block->is_inherited))
+		lw_blocks_disown(lw_reveal(hidden));
 	leave(thread);
 }
 
-void lw_track_forget(const void *ptr, const struct lw_block *block)
+void lw_track_forget(struct lw_hidden hidden, const struct lw_block *block)
 {
-	struct lw_weight weight = lw_weight_of((uintptr_t)ptr, block->bytes);
+	struct lw_weight weight = lw_weight_of(lw_reveal(hidden), block->bytes);
 	struct lw_thread *thread = &lw_self;
 
 	if (!enter(thread))
@@ -409,7 +409,7 @@ void lw_track_forget(const void *ptr, const struct lw_block *block)
 	leave(thread);
 }
 
-void lw_track_undo(const void *ptr)
+void lw_track_undo(struct lw_hidden hidden)
 {
 	struct lw_thread *thread = &lw_self;
 	struct lw_weight weight;
@@ -417,8 +417,8 @@ void lw_track_undo(const void *ptr)
 
 	if (!enter(thread))
 		return;
-	if (lw_blocks_remove((uintptr_t)ptr, &block) && !block.is_inherited) {
-		weight = lw_weight_of((uintptr_t)ptr, block.bytes);
+	if (lw_blocks_remove(lw_reveal(hidden), &block) && !block.is_inherited) {
+		weight = lw_weight_of(lw_reveal(hidden), block.bytes);
 		lw_count_alloc_undo(thread, block.site, weight.bytes, weight.blocks);
 	}
 	leave(thread);

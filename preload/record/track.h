@@ -63,15 +63,15 @@ LW_INLINE void lw_track_nothing(enum lw_kind kind, const struct lw_frame *frame)
  * The record of a block that is about to be reallocated, taken out but still counted. False: not
  * tracked. Exactly one of the three below follows for a true answer.
  */
-bool lw_track_detach(const void *ptr, const struct lw_frame *frame, struct lw_block *block);
-void lw_track_reattach(const void *ptr, const struct lw_block *block); /* the call failed */
-void lw_track_forget(const void *ptr, const struct lw_block *block);		       /* the block is gone */
+bool lw_track_detach(struct lw_hidden hidden, const struct lw_frame *frame, struct lw_block *block);
+void lw_track_reattach(struct lw_hidden hidden, const struct lw_block *block); /* the call failed */
+void lw_track_forget(struct lw_hidden hidden, const struct lw_block *block);		       /* the block is gone */
 
 /*
  * An operator new of another library made this block by itself or through a hook of ours: what an inner hook has
  * recorded is taken back, so that it counts once.
  */
-void lw_track_undo(const void *ptr);
+void lw_track_undo(struct lw_hidden hidden);
 
 /* Brings us up; defined in init.c, which alone knows the order. False: not now, or never. */
 bool lw_bring_up(void);

@@ -167,8 +167,8 @@ static void test_tables(void)
 		release(base + i * BYTES);
 	for (uintptr_t i = 1; i < NR; i += 2) {
 		TABLES_FRAME(frame);
-		if (lw_track_detach((void *)(base + i * BYTES), &frame, &block))
-			lw_track_forget((void *)(base + i * BYTES), &block);
+		if (lw_track_detach(lw_hide((void *)(base + i * BYTES)), &frame, &block))
+			lw_track_forget(lw_hide((void *)(base + i * BYTES)), &block);
 	}
 	is_u64((uint64_t)live(&allocated), 0, "a release takes away what the allocation brought");
 	is_u64(lw_box->nr_events, 0, "and the release of a block that was passed over is no wrong one");

@@ -33,7 +33,7 @@ __attribute__((noinline)) static void release(uintptr_t at, enum lw_kind kind)
 __attribute__((noinline)) static bool detach(uintptr_t at, struct lw_block *block)
 {
 	TABLES_FRAME(frame);
-	return lw_track_detach((void *)at, &frame, block);
+	return lw_track_detach(lw_hide((void *)at), &frame, block);
 }
 
 static struct lw_count all_sites(void)
@@ -79,12 +79,12 @@ static void test_plain(void)
 	ok(has_counted(100, 1, 0, 0), "an allocation is counted");
 	ok(detach(base, &block) && block.bytes == 100 && has_counted(0, 0, 0, 0) && !detach(base, &block),
 			"a block that is being reallocated is out of the table, and counted");
-	lw_track_reattach((void *)base, &block);
+	lw_track_reattach(lw_hide((void *)base), &block);
 	ok(has_counted(0, 0, 0, 0) && detach(base, &block), "one that was not reallocated is back");
-	lw_track_forget((void *)base, &block);
+	lw_track_forget(lw_hide((void *)base), &block);
 	ok(has_counted(0, 0, 100, 1), "one that was is counted as freed");
 	allocate(base, 40, LW_KIND_MALLOC);
-	lw_track_undo((void *)base);
+	lw_track_undo(lw_hide((void *)base));
 	ok(has_counted(0, 0, 0, 0) && !detach(base, &block), "an allocation that is taken back never was");
 	release(base, LW_KIND_FREE);
 	ok(has_counted(0, 0, 0, 0) && !lw_box->nr_events, "an unknown address is no event");
@@ -165,7 +165,7 @@ static int act_as_child(const struct lw_region_header *parents, uint32_t nr_site
 	wrong |= (all_sites().alloc_bytes != 7 || all_sites().freed_blocks) << 2;
 	/* a reallocation of an inherited block that fails leaves it inherited */
 	wrong |= (!detach(base, &block) || !block.is_inherited) << 3;
-	lw_track_reattach((void *)base, &block);
+	lw_track_reattach(lw_hide((void *)base), &block);
 	release(base, LW_KIND_FREE);
 	wrong |= (all_sites().freed_blocks != 0 || lw_box->inherited_blocks != 1) << 4;
 	release(base + 64, LW_KIND_FREE);
@@ -194,9 +194,9 @@ static void test_forked(void)
 				_exit(status_of(pid));
 			/* each generation detaches what the one before it allocated */
 			wrong |= (!detach(base + 64, &block) || !block.is_inherited || block.bytes != 8) << 6;
-			lw_track_reattach((void *)(base + 64), &block);
+			lw_track_reattach(lw_hide((void *)(base + 64)), &block);
 			wrong |= (!detach(base + 64, &block) || !block.is_inherited) << 6;
-			lw_track_forget((void *)(base + 64), &block);
+			lw_track_forget(lw_hide((void *)(base + 64)), &block);
 			wrong |= (all_sites().freed_blocks != 0) << 6;
 			allocate(base + 64, 8, LW_KIND_MALLOC);
 		}

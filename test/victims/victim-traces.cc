@@ -42,6 +42,10 @@ static uintptr_t disguise(void *ptr)
 FRAME static uintptr_t by_malloc() { return disguise(malloc(BYTES)); }
 FRAME static uintptr_t by_calloc() { return disguise(calloc(1, BYTES)); }
 FRAME static uintptr_t by_realloc() { return disguise(realloc(nullptr, BYTES)); }
+FRAME static uintptr_t by_resizing()
+{
+	return disguise(realloc(reinterpret_cast<void *>(~disguise(malloc(BYTES))), BYTES + 8)); /* it stays where it is */
+}
 FRAME static uintptr_t by_aligned_alloc() { return disguise(aligned_alloc(16, BYTES)); }
 FRAME static uintptr_t by_memalign() { return disguise(memalign(16, BYTES)); }
 FRAME static uintptr_t by_new() { return disguise(operator new(BYTES)); }
@@ -53,7 +57,8 @@ static const struct {
 	uintptr_t (*make)();
 } calls[] = { { "malloc", by_malloc }, { "calloc", by_calloc }, { "realloc", by_realloc },
 	      { "aligned_alloc", by_aligned_alloc }, { "memalign", by_memalign }, { "new", by_new },
-	      { "new[]", by_new_array }, { "aligned new", by_new_aligned } };
+	      { "new[]", by_new_array }, { "aligned new", by_new_aligned },
+	      { "realloc in place", by_resizing } };
 
 int main()
 {

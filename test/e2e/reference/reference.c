@@ -246,24 +246,24 @@ void __wrap_lw_track_free_aligned(const void *ptr, enum lw_kind release, size_t 
 	after_free(was_open, ptr);
 }
 
-bool __wrap_lw_track_detach(const void *ptr, const struct lw_frame *frame, struct lw_block *block)
+bool __wrap_lw_track_detach(struct lw_hidden hidden, const struct lw_frame *frame, struct lw_block *block)
 {
-	bool was_open = is_open(), is_tracked = __real_lw_track_detach(ptr, frame, block);
+	bool was_open = is_open(), is_tracked = __real_lw_track_detach(hidden, frame, block);
 	struct entry *entry;
 
 	detached.address = 0;
 	if (!begin(was_open))
 		return is_tracked;
-	entry = find((uintptr_t)ptr);
+	entry = find(lw_reveal(hidden));
 	if ((entry->address != 0) != is_tracked && (is_tracked ? block->is_inherited : is_inherited(entry)))
 		nr_torn++;
 	else if ((entry->address != 0) != is_tracked)
-		differ("%p is %s our table and %s theirs", ptr, is_tracked ? "in" : "not in",
+		differ("%p is %s our table and %s theirs", (void *)lw_reveal(hidden), is_tracked ? "in" : "not in",
 				entry->address ? "in" : "not in");
 	if (entry->address) {
 		if (is_tracked && (block->bytes != entry->bytes || block->site != entry->site ||
 						block->is_inherited != is_inherited(entry)))
-			differ("%p has %lu bytes of site %u, not %lu of %u", ptr, block->bytes, block->site,
+			differ("%p has %lu bytes of site %u, not %lu of %u", (void *)lw_reveal(hidden), block->bytes, block->site,
 					entry->bytes, entry->site);
 		detached = *entry;
 		take(entry);
@@ -272,23 +272,23 @@ bool __wrap_lw_track_detach(const void *ptr, const struct lw_frame *frame, struc
 	return is_tracked;
 }
 
-void __wrap_lw_track_reattach(const void *ptr, const struct lw_block *block)
+void __wrap_lw_track_reattach(struct lw_hidden hidden, const struct lw_block *block)
 {
 	bool was_open = is_open();
 
-	__real_lw_track_reattach(ptr, block);
+	__real_lw_track_reattach(hidden, block);
 	if (!begin(was_open))
 		return;
-	if (detached.address == (uintptr_t)ptr)
+	if (detached.address == lw_reveal(hidden))
 		put(&detached);
 	lw_lock_release(&lock);
 }
 
-void __wrap_lw_track_forget(const void *ptr, const struct lw_block *block)
+void __wrap_lw_track_forget(struct lw_hidden hidden, const struct lw_block *block)
 {
 	bool was_open = is_open();
 
-	__real_lw_track_forget(ptr, block);
+	__real_lw_track_forget(hidden, block);
 	if (!begin(was_open))
 		return;
 	if (detached.address)
@@ -296,15 +296,15 @@ void __wrap_lw_track_forget(const void *ptr, const struct lw_block *block)
 	lw_lock_release(&lock);
 }
 
-void __wrap_lw_track_undo(const void *ptr)
+void __wrap_lw_track_undo(struct lw_hidden hidden)
 {
 	bool was_open = is_open();
 	struct entry *entry;
 
-	__real_lw_track_undo(ptr);
+	__real_lw_track_undo(hidden);
 	if (!begin(was_open))
 		return;
-	entry = find((uintptr_t)ptr);
+	entry = find(lw_reveal(hidden));
 	if (entry->address) {
 		if (!is_inherited(entry)) {
 			sums[entry->site].alloc_bytes -= entry->bytes;
