@@ -48,7 +48,8 @@ struct lw_thread {
 	uint32_t is_own_stack;	/* [lo, hi) is that stack: it stays as long as the thread */
 	uint32_t is_late;	/* inside an event with borrowed things */
 	uint32_t nr_paused;	/* leakwatch_pause() calls in force */
-	uint32_t reserved;
+	uint32_t birth;		/* of blocks, at the tick below */
+	int64_t tick_s, tick_ns; /* the coarse clock when it was last seen to move */
 	struct lw_hints *hints;	/* what is known of macros' sites; same mapping as memos */
 	uintptr_t entered_sp;	/* stack pointer of the event under way: one left by a longjmp is known by it */
 	uint64_t until_sample;	/* bytes to be allocated before one is recorded; only while sampling */
@@ -57,6 +58,15 @@ struct lw_thread {
 };
 
 extern LW_TLS struct lw_thread lw_self;
+
+/* For the shortest ways: its address is found once, and not anew at each use as the compiler would have it. */
+LW_INLINE struct lw_thread *lw_own_thread(void)
+{
+	struct lw_thread *thread = &lw_self;
+
+	__asm__("" : "+r"(thread));
+	return thread;
+}
 
 LW_INLINE bool lw_gate_is_open(uint32_t gate)
 {

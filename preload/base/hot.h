@@ -18,13 +18,13 @@ struct lw_hot_values {
 	uint32_t generation;	/* rises when code was unmapped: remembered stacks older than it are void */
 	uint32_t granule_shift;	/* block table: log2 of bytes per record */
 	uint32_t epoch_bits;	/* lowest two bits of the number of forks behind us */
-	uint64_t **roots[2];	/* block table, by bit 3 of the address */
+	struct lw_leaf **roots[2]; /* block table, by bit 3 of the address */
 	uint8_t *chunks;	/* region: counters */
 	uint64_t start_ns;	/* CLOCK_MONOTONIC_COARSE at the start */
 	uint32_t unloading;	/* dlclose calls under way: rules may change under us */
 	uint32_t depth;		/* frames kept */
 	uint32_t birth_floor;	/* least birth of new blocks: raised by a checkpoint, so that it is above all before */
-	uint32_t reserved;
+	uint32_t half_bit;	/* block table: the bit that says in which half of its granule a block starts; 0: no halves */
 	uint64_t sample_bytes;	/* option `sample`: mean bytes from one recorded allocation to the next; 0: all are */
 	uint64_t next_sample_ms; /* when the history wants its next look, ms after the start; 0: it is at it */
 	uint64_t next_look_ms;	/* since the start; written by whoever looks, now and then */

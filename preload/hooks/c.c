@@ -2,7 +2,7 @@
 /*
  * c.c - the C allocation functions, interposed. Each does the real call and tells track; no more.
  *
- * Built with frame pointers, so that LW_CALLER finds the caller in one load. An allocation is
+ * LW_CALLER makes each have a frame pointer, so that the caller is found in one load. An allocation is
  * recorded after it succeeded, a block forgotten before it is released. Aliases of one function are
  * separate functions on purpose: a program may compare their addresses.
  */

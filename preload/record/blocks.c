@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks.c - the cold side of the block table: roots, leaves, forks, visiting all; see blocks.h. */
+/* blocks.c - the block table where it is not the one load and store of blocks.h; see there. */
 #include "preload/record/blocks.h"
 
 #include "preload/base/mem.h"
 #include "preload/base/sys.h"
 
-enum { PAGE_WORDS = 4096 / sizeof(uint64_t) };
+enum {
+	PAGE_WORDS = 4096 / sizeof(uint64_t),
+	COARSE_BYTES = 1 << LW_COARSE_SHIFT,
+	FORM_BYTES = 1 << LW_FORM_SHIFT,
+	LEAST_COARSE = COARSE_BYTES, /* two blocks of this size never start in one coarse word */
+	HEADS_AT_ONCE = 1024,
+};
 
 /* Used at the end of the process, or by a fork's one thread. */
 static struct lw_blocks_room own_room LW_ROOM;
@@ -13,7 +19,16 @@ static struct lw_blocks_room own_room LW_ROOM;
 /* Values of the fork bits that blocks in the table may have. */
 static uint32_t used_epochs;
 
-static size_t leaf_words(void)
+/* ---- leaves ---- */
+
+/* Leaves are small, so many come from one mapping. Taken by adding to `nr`, past the end too. */
+struct heads {
+	uint32_t nr;
+	struct lw_leaf leaves[HEADS_AT_ONCE];
+};
+static struct heads *heads; /* release: its pages are there */
+
+static size_t fine_words(void)
 {
 	return (size_t)1 << (LW_LEAF_BITS - lw_hot.granule_shift);
 }
@@ -21,31 +36,157 @@ static size_t leaf_words(void)
 bool lw_blocks_init(uint32_t granule_shift)
 {
 	lw_hot.granule_shift = granule_shift;
+	lw_hot.half_bit = granule_shift == 5 ? 1 << LW_BLOCK_HALF_AT : 0;
 	lw_hot.epoch_bits = 0;
 	used_epochs = 1;
+	heads = NULL;
 	lw_hot.roots[0] = lw_mem_map(LW_BLOCKS_ROOT_BYTES, "leakwatch blocks");
 	lw_hot.roots[1] = lw_hot.roots[0] + ((size_t)1 << LW_ROOT_BITS);
 	return lw_hot.roots[0] != NULL;
 }
 
-LW_COLD uint64_t *lw_blocks_add_leaf(uintptr_t address)
+static struct lw_leaf *take_head(void)
 {
-	uint64_t **root = lw_hot.roots[address >> 3 & 1], **slot, *leaf, *other = NULL;
-	size_t bytes = (leaf_words() + 1) * sizeof(uint64_t); /* a big block in the last granule looks one further */
+	struct heads *now = lw_load_acquire(&heads), *next;
+	uint32_t at;
+
+	for (;;) {
+		at = now ? __atomic_fetch_add(&now->nr, 1, __ATOMIC_RELAXED) : HEADS_AT_ONCE;
+		if (at < HEADS_AT_ONCE)
+			return &now->leaves[at];
+		next = lw_mem_map(sizeof(*next), "leakwatch blocks");
+		if (!next)
+			return NULL;
+		if (__atomic_compare_exchange_n(&heads, &now, next, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+			now = next;
+		else
+			lw_mem_unmap(next, sizeof(*next));
+	}
+}
+
+LW_COLD struct lw_leaf *lw_blocks_add_leaf(uintptr_t address)
+{
+	struct lw_leaf **root = lw_hot.roots[address >> 3 & 1], **slot, *leaf, *other = NULL;
+	/* a big block in the last word looks one further */
+	size_t words = LW_COARSE_WORDS + PAGE_WORDS + fine_words() + 1;
+	uint64_t *start;
 
 	if (address >> 47)
 		return NULL;
 	slot = &root[address >> LW_LEAF_BITS];
-	leaf = lw_mem_map(bytes, "leakwatch blocks");
-	if (!leaf)
+	leaf = take_head();
+	start = leaf ? lw_mem_map(words * sizeof(uint64_t), "leakwatch blocks") : NULL;
+	if (!start)
 		return NULL;
+	lw_store(&leaf->fine, start + LW_COARSE_WORDS + PAGE_WORDS);
 	if (__atomic_compare_exchange_n(slot, &other, leaf, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
 		return leaf;
-	lw_mem_unmap(leaf, bytes);
+	lw_mem_unmap(start, words * sizeof(uint64_t)); /* the head is not worth taking back */
 	return other;
 }
 
-LW_COLD bool lw_blocks_take_stale(uint64_t *at, struct lw_block *stale)
+/* The form of 64 KiB, after it was asked for this one; what it was is answered if that already does. */
+static uint32_t set_form(uint8_t *at, uint32_t wanted)
+{
+	uint8_t now = LW_FORM_NONE;
+
+	while (!__atomic_compare_exchange_n(at, &now, (uint8_t)wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		if (now != LW_FORM_COARSE || wanted != LW_FORM_MIXED)
+			return now;
+	}
+	return wanted;
+}
+
+/* ---- coarse words ---- */
+
+static uint64_t *coarse_word(const struct lw_leaf *leaf, uintptr_t address)
+{
+	return lw_load(&leaf->fine) - LW_COARSE_WORDS - PAGE_WORDS +
+	       ((address & ((1u << LW_LEAF_BITS) - 1)) >> LW_COARSE_SHIFT);
+}
+
+static const uint64_t coarse_place = UINT64_C(7) << LW_COARSE_PLACE_AT | 1 << LW_BLOCK_HALF_AT;
+
+/* Bits 4 to 7 of an address, at their places in a coarse word, and back. */
+static uint64_t pack_place(uintptr_t address)
+{
+	return (uint64_t)(address >> 5 & 7) << LW_COARSE_PLACE_AT | (address >> 4 & 1) << LW_BLOCK_HALF_AT;
+}
+
+static uintptr_t unpack_place(uint64_t word)
+{
+	return (word >> LW_COARSE_PLACE_AT & 7) << 5 | (word >> LW_BLOCK_HALF_AT & 1) << 4;
+}
+
+static bool is_here(uint64_t word, uintptr_t address)
+{
+	return !lw_block_is_size(word) && (word & coarse_place) == pack_place(address);
+}
+
+static bool is_coarse_big(uint64_t word)
+{
+	return (word >> LW_BLOCK_SIZE_AT & LW_COARSE_BIG) == LW_COARSE_BIG;
+}
+
+static struct lw_block unpack_coarse(const uint64_t *at, uint64_t word)
+{
+	struct lw_block block = lw_block_unpack_head(word);
+
+	block.bytes = is_coarse_big(word) ? lw_block_size_after(at) : word >> LW_BLOCK_SIZE_AT & LW_COARSE_BIG;
+	return block;
+}
+
+/* Takes the word for a block, if no other block has it. */
+static bool put_coarse(uint64_t *at, uint64_t before, uintptr_t address, const struct lw_block *block)
+{
+	bool is_big = block->bytes >= LW_COARSE_BIG;
+	uint64_t word = lw_block_pack_head(block) | pack_place(address) |
+			(is_big ? (uint64_t)LW_COARSE_BIG : block->bytes) << LW_BLOCK_SIZE_AT;
+
+	if (is_big) /* first: who looks for all blocks meanwhile reads it. If another has the word, it is not so big. */
+		lw_store(&at[1], LW_BLOCK_SIZE_WORD | block->bytes << 1);
+	if (__atomic_compare_exchange_n(at, &before, word, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return true;
+	if (is_big)
+		lw_store(&at[1], 0);
+	return false;
+}
+
+static void take_coarse(uint64_t *at, uint64_t word)
+{
+	if (is_coarse_big(word))
+		lw_store(&at[1], 0);
+	lw_store(at, word & ~(uint64_t)LW_BLOCK_PRESENT);
+}
+
+/*
+ * The word a new block wants is in use: a release was not seen. Takes out the record that is there, or the big
+ * block before it whose size is kept there.
+ */
+static bool take_stale_coarse(uint64_t *at, uintptr_t address, struct lw_block *stale)
+{
+	uint64_t word = lw_load(at);
+
+	if (lw_block_is_size(word)) /* never in the first word of a leaf */
+		word = lw_load(--at);
+	else if (!is_here(word, address)) /* a neighbour */
+		return false;
+	if (!(word & LW_BLOCK_PRESENT))
+		return false;
+	*stale = unpack_coarse(at, word);
+	take_coarse(at, word);
+	lw_store(at, 0);
+	return true;
+}
+
+/* ---- fine words ---- */
+
+static bool is_big(uint64_t word)
+{
+	return (word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG) == LW_BLOCK_BIG;
+}
+
+static bool take_stale_fine(uint64_t *at, struct lw_block *stale)
 {
 	uint64_t word = lw_load(at);
 
@@ -54,10 +195,184 @@ LW_COLD bool lw_blocks_take_stale(uint64_t *at, struct lw_block *stale)
 	if (!(word & LW_BLOCK_PRESENT))
 		return false;
 	*stale = lw_block_unpack(at, word);
-	if ((word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG) == LW_BLOCK_BIG)
+	if (is_big(word))
 		lw_store(&at[1], 0);
 	lw_store(at, 0);
 	return true;
+}
+
+static bool is_fine(uint64_t word, uintptr_t address)
+{
+	return !lw_block_is_size(word) && (word & lw_hot.half_bit) == lw_block_half(address);
+}
+
+/* ---- either ---- */
+
+/* A word that tells of exactly this address: of the block there, or of one that was removed. */
+struct found {
+	uint64_t *at; /* NULL: none */
+	uint64_t word;
+	bool is_coarse;
+};
+
+static struct found find(uintptr_t address)
+{
+	struct lw_leaf *leaf = lw_hot.roots[0] ? lw_block_leaf(address) : NULL;
+	uint32_t form = leaf ? lw_load(lw_block_form(leaf, address)) : LW_FORM_NONE;
+	struct found fine = { NULL, 0, false }, coarse = { NULL, 0, true };
+
+	if (form == LW_FORM_FINE || form == LW_FORM_MIXED) {
+		fine.at = lw_block_fine(leaf, address);
+		fine.word = lw_load(fine.at);
+		if (!fine.word || !is_fine(fine.word, address))
+			fine.at = NULL;
+	}
+	if ((fine.at && fine.word & LW_BLOCK_PRESENT) || form < LW_FORM_COARSE)
+		return fine;
+	coarse.at = coarse_word(leaf, address);
+	coarse.word = lw_load(coarse.at);
+	if (!coarse.word || !is_here(coarse.word, address))
+		coarse.at = NULL;
+	return coarse.at && (!fine.at || coarse.word & LW_BLOCK_PRESENT) ? coarse : fine;
+}
+
+static struct lw_block unpack(const struct found *found)
+{
+	return found->is_coarse ? unpack_coarse(found->at, found->word) : lw_block_unpack(found->at, found->word);
+}
+
+bool lw_blocks_find(uintptr_t address, struct lw_block *block)
+{
+	struct found found = find(address);
+
+	if (!found.at || !(found.word & LW_BLOCK_PRESENT))
+		return false;
+	*block = unpack(&found);
+	return true;
+}
+
+bool lw_blocks_remove(uintptr_t address, struct lw_block *block)
+{
+	struct found found = find(address);
+
+	if (!found.at || !(found.word & LW_BLOCK_PRESENT))
+		return false;
+	*block = unpack(&found);
+	if (found.is_coarse) {
+		take_coarse(found.at, found.word);
+		return true;
+	}
+	if (is_big(found.word))
+		lw_store(&found.at[1], 0);
+	lw_store(found.at, found.word & ~(uint64_t)LW_BLOCK_PRESENT);
+	return true;
+}
+
+/* False: not a block for the coarse words here. */
+static bool insert_coarse(struct lw_leaf *leaf, uintptr_t address, const struct lw_block *block, bool *is_stale,
+		struct lw_block *stale)
+{
+	uint8_t *form = lw_block_form(leaf, address);
+	uint32_t now = lw_load(form);
+	uint64_t *at, before;
+
+	if (now == LW_FORM_NONE)
+		now = set_form(form, block->bytes >= LEAST_COARSE ? LW_FORM_COARSE : LW_FORM_FINE);
+	if (now == LW_FORM_FINE)
+		return false;
+	at = coarse_word(leaf, address);
+	if (lw_block_is_held(lw_load(at)))
+		*is_stale = take_stale_coarse(at, address, stale);
+	before = lw_load(at);
+	if (now == LW_FORM_COARSE && !lw_block_is_held(before) && put_coarse(at, before, address, block))
+		return true;
+	if (now == LW_FORM_COARSE)
+		(void)set_form(form, LW_FORM_MIXED);
+	return false;
+}
+
+LW_NOINLINE bool lw_blocks_insert_anywhere(uintptr_t address, const struct lw_block *block, bool *is_stale,
+		struct lw_block *stale)
+{
+	struct lw_leaf *leaf = lw_block_leaf(address);
+	uint64_t *at;
+
+	*is_stale = false;
+	if (LW_UNLIKELY(!leaf)) {
+		leaf = lw_blocks_add_leaf(address);
+		if (!leaf)
+			return false;
+	}
+	if (insert_coarse(leaf, address, block, is_stale, stale))
+		return true;
+	at = lw_block_fine(leaf, address);
+	if (lw_block_is_held(lw_load(at)) && take_stale_fine(at, stale))
+		*is_stale = true;
+	if (block->bytes >= LW_BLOCK_BIG)
+		lw_store(&at[1], LW_BLOCK_SIZE_WORD | block->bytes << 1);
+	lw_store(at, lw_block_pack_head(block) | lw_block_half(address) |
+			(block->bytes < LW_BLOCK_BIG ? block->bytes : LW_BLOCK_BIG) << LW_BLOCK_SIZE_AT);
+	return true;
+}
+
+/* ---- in the order of addresses ---- */
+
+/* 256 bytes of address space, with the words that are about it. */
+struct stretch {
+	uintptr_t start;
+	uint64_t *coarse; /* NULL: not in use here */
+	uint64_t *fine;	  /* the first of those */
+};
+
+static struct stretch stretch_at(struct lw_leaf *leaf, uintptr_t address, uint32_t form)
+{
+	uintptr_t start = address & ~(uintptr_t)(COARSE_BYTES - 1);
+
+	return (struct stretch){
+		.start = start,
+		.coarse = form >= LW_FORM_COARSE ? coarse_word(leaf, start) : NULL,
+		.fine = form == LW_FORM_FINE || form == LW_FORM_MIXED ? lw_block_fine(leaf, start) : NULL,
+	};
+}
+
+typedef void visit_word_fn(void *context, uintptr_t address, uint64_t *at, bool is_coarse);
+
+/* table: 8 where these are the blocks whose addresses are odd multiples of 8. */
+static void visit_stretch(const struct stretch *of, uintptr_t table, visit_word_fn *visit, void *context)
+{
+	uint64_t coarse = of->coarse ? lw_load(of->coarse) : 0;
+	uintptr_t coarse_start = of->start + unpack_place(coarse) + table;
+	size_t nr_fine = of->fine ? (size_t)COARSE_BYTES >> lw_hot.granule_shift : 0;
+
+	for (size_t i = 0; i < nr_fine; i++) {
+		uint64_t word = lw_load(&of->fine[i]);
+		uintptr_t start = of->start + (i << lw_hot.granule_shift) + (word >> LW_BLOCK_HALF_AT & 1) * 16 + table;
+
+		if (!(word & LW_BLOCK_PRESENT))
+			continue;
+		if (coarse & LW_BLOCK_PRESENT && coarse_start < start) {
+			visit(context, coarse_start, of->coarse, true);
+			coarse = 0;
+		}
+		visit(context, start, &of->fine[i], false);
+	}
+	if (coarse & LW_BLOCK_PRESENT)
+		visit(context, coarse_start, of->coarse, true);
+}
+
+struct last {
+	uintptr_t before; /* blocks that start here or further on do not count */
+	uintptr_t start, end;
+};
+
+static void note_last(void *context, uintptr_t address, uint64_t *at, bool is_coarse)
+{
+	struct last *last = context;
+
+	if (address < last->before) {
+		last->start = address;
+		last->end = address + (is_coarse ? unpack_coarse(at, lw_load(at)) : lw_block_unpack(at, lw_load(at))).bytes;
+	}
 }
 
 /*
@@ -66,56 +381,60 @@ LW_COLD bool lw_blocks_take_stale(uint64_t *at, struct lw_block *stale)
  */
 static bool is_covered(uintptr_t address)
 {
-	const uintptr_t leaf_bytes = (uintptr_t)1 << LW_LEAF_BITS, granule = (uintptr_t)1 << lw_hot.granule_shift;
-	uintptr_t start = address & ~(leaf_bytes - 1), at = address & ~(granule - 1);
+	const uintptr_t leaf_bytes = (uintptr_t)1 << LW_LEAF_BITS, table = address & 8;
+	uintptr_t start = address & ~(leaf_bytes - 1), at = address | (COARSE_BYTES - 1);
+	struct last last = { .before = address };
 
 	start = start < leaf_bytes ? start : start - leaf_bytes;
-	while (at > start) {
-		const uint64_t *word;
-		struct lw_block block;
+	for (;;) {
+		/* the address's own bit 3 chooses the table */
+		struct lw_leaf *leaf = lw_block_leaf((at & ~(uintptr_t)8) | table);
+		uint32_t form = leaf ? lw_load(lw_block_form(leaf, at)) : LW_FORM_NONE;
+		uintptr_t passed = leaf ? form ? COARSE_BYTES : FORM_BYTES : leaf_bytes;
 
-		at -= granule;
-		word = lw_block_word(at);
-		if (!word) {
-			at &= ~(leaf_bytes - 1); /* nothing in all of this leaf */
-			continue;
+		if (form) {
+			struct stretch stretch = stretch_at(leaf, at, form);
+
+			visit_stretch(&stretch, table, note_last, &last);
+			if (last.start)
+				return last.end > address;
 		}
-		if (!(lw_load(word) & LW_BLOCK_PRESENT))
-			continue;
-		block = lw_block_unpack(word, lw_load(word));
-		return at + (lw_load(word) >> LW_BLOCK_HALF_AT & 1) * 16 + block.bytes > address;
+		at &= ~(passed - 1);
+		if (at <= start)
+			return false;
+		at--;
 	}
-	return false;
 }
 
 bool lw_blocks_find_removed(uintptr_t address, struct lw_block *block)
 {
-	uint64_t *at = lw_block_word(address), word;
+	struct found found = find(address);
 
-	if (!at)
+	if (!found.at || found.word & LW_BLOCK_PRESENT || is_covered(address))
 		return false;
-	word = lw_load(at);
-	if (!word || lw_block_is_held(word) || (word >> LW_BLOCK_HALF_AT & 1) != lw_block_half(address) ||
-			is_covered(address))
-		return false;
-	*block = (struct lw_block){
-		.site = (uint32_t)(word >> LW_BLOCK_SITE_AT) & (LW_MAX_BLOCK_SITES - 1),
-		.birth = (uint32_t)(word >> LW_BLOCK_BIRTH_AT),
-		.bytes = word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG,
-		.family = (enum lw_family)(word >> LW_BLOCK_FAMILY_AT & 3),
-	};
-	if (block->bytes == LW_BLOCK_BIG)
-		block->bytes = 0;
+	*block = lw_block_unpack_head(found.word);
+	block->is_inherited = false;
+	if (found.is_coarse)
+		block->bytes = is_coarse_big(found.word) ? 0 : found.word >> LW_BLOCK_SIZE_AT & LW_COARSE_BIG;
+	else
+		block->bytes = is_big(found.word) ? 0 : found.word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG;
 	return true;
 }
 
 void lw_blocks_forget(uintptr_t address)
 {
-	uint64_t *at = lw_hot.roots[0] ? lw_block_word(address) : NULL;
+	struct found found = find(address);
 
-	if (at && !lw_block_is_held(lw_load(at)))
-		lw_store(at, 0);
+	while (found.at && !(found.word & LW_BLOCK_PRESENT)) { /* both may remember one */
+		uint64_t word = found.word;
+
+		if (!__atomic_compare_exchange_n(found.at, &word, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return; /* a neighbour came to the coarse word */
+		found = find(address);
+	}
 }
+
+/* ---- all of them ---- */
 
 /*
  * Pages of a mapping that were never touched would only be filled with zeros by looking. Which are
@@ -129,23 +448,15 @@ static void find_resident(const void *start, size_t nr_pages, uint8_t *resident)
 		resident[i] = 1;
 }
 
-typedef void visit_word_fn(void *context, uintptr_t address, uint64_t *at);
-
-static void visit_leaf(uint64_t *leaf, uint8_t *resident, uintptr_t start, visit_word_fn *visit,
-		void *context)
+static void visit_leaf(struct lw_leaf *leaf, uintptr_t start, uintptr_t table, visit_word_fn *visit, void *context)
 {
-	size_t nr_words = leaf_words();
+	for (uintptr_t part = start; part < start + ((uintptr_t)1 << LW_LEAF_BITS); part += FORM_BYTES) {
+		uint32_t form = lw_load(lw_block_form(leaf, part));
 
-	find_resident(leaf, nr_words / PAGE_WORDS, resident);
-	for (size_t page = 0; page < nr_words / PAGE_WORDS; page++) {
-		if (!(resident[page] & 1))
-			continue;
-		for (size_t i = page * PAGE_WORDS; i < (page + 1) * PAGE_WORDS; i++) {
-			uint64_t word = lw_load(&leaf[i]);
+		for (uintptr_t at = part; form && at < part + FORM_BYTES; at += COARSE_BYTES) {
+			struct stretch stretch = stretch_at(leaf, at, form);
 
-			if (word & LW_BLOCK_PRESENT)
-				visit(context, start + (i << lw_hot.granule_shift) +
-						(word >> LW_BLOCK_HALF_AT & 1) * 16, &leaf[i]);
+			visit_stretch(&stretch, table, visit, context);
 		}
 	}
 }
@@ -153,11 +464,11 @@ static void visit_leaf(uint64_t *leaf, uint8_t *resident, uintptr_t start, visit
 static void visit_words(struct lw_blocks_room *room, visit_word_fn *visit, void *context)
 {
 	for (uintptr_t table = 0; table < LW_ARRAY_LENGTH(lw_hot.roots); table++) {
-		uint64_t **root = lw_hot.roots[table];
+		struct lw_leaf **root = lw_hot.roots[table];
 
 		find_resident(root, LW_ARRAY_LENGTH(room->root), room->root);
 		for (uintptr_t i = 0; i < (uintptr_t)1 << LW_ROOT_BITS; i++) {
-			uint64_t *leaf;
+			struct lw_leaf *leaf;
 
 			if (i % PAGE_WORDS == 0 && !(room->root[i / PAGE_WORDS] & 1)) {
 				i += PAGE_WORDS - 1;
@@ -165,7 +476,7 @@ static void visit_words(struct lw_blocks_room *room, visit_word_fn *visit, void 
 			}
 			leaf = lw_load_acquire(&root[i]);
 			if (leaf)
-				visit_leaf(leaf, room->leaf, (i << LW_LEAF_BITS) + table * 8, visit, context);
+				visit_leaf(leaf, i << LW_LEAF_BITS, table * 8, visit, context);
 		}
 	}
 }
@@ -175,10 +486,10 @@ struct block_visit {
 	void *context;
 };
 
-static void visit_block(void *context, uintptr_t address, uint64_t *at)
+static void visit_block(void *context, uintptr_t address, uint64_t *at, bool is_coarse)
 {
 	const struct block_visit *to = context;
-	struct lw_block block = lw_block_unpack(at, lw_load(at));
+	struct lw_block block = is_coarse ? unpack_coarse(at, lw_load(at)) : lw_block_unpack(at, lw_load(at));
 
 	to->visit(to->context, address, &block);
 }
@@ -196,11 +507,12 @@ void lw_blocks_visit(lw_blocks_visit_fn *visit, void *context)
 	lw_blocks_visit_in(&own_room, visit, context);
 }
 
-static void set_epoch(void *context, uintptr_t address, uint64_t *at)
+static void set_epoch(void *context, uintptr_t address, uint64_t *at, bool is_coarse)
 {
 	const uint64_t *bits = context;
 
 	(void)address;
+	(void)is_coarse;
 	lw_store(at, (lw_load(at) & ~(UINT64_C(3) << LW_BLOCK_FORKS_AT)) | *bits << LW_BLOCK_FORKS_AT);
 }
 
@@ -221,9 +533,9 @@ void lw_blocks_fork_child(void)
 
 void lw_blocks_disown(uintptr_t address)
 {
-	uint64_t *at = lw_block_word(address);
+	struct found found = find(address);
 	uint64_t parents = lw_hot.epoch_bits - 1; /* a child's bits are one above its parent's, or 1 */
 
-	if (lw_hot.epoch_bits && at)
-		set_epoch(&parents, address, at);
+	if (lw_hot.epoch_bits && found.at && found.word & LW_BLOCK_PRESENT)
+		set_epoch(&parents, address, found.at, found.is_coarse);
 }

@@ -2,18 +2,27 @@
 /*
  * blocks.h - address -> (site, size, birth): the address-indexed table of live blocks.
  *
- * Two levels: a root of pointers, one per 16 MiB of address space, and leaves of one 64-bit word
- * per granule. A granule is 32 bytes where the next allocator is glibc's (whose chunks are at least
- * 32 bytes, 16-aligned, so that at most one block starts in each; one bit says in which half),
- * else 16. Addresses that are 8 but not 16-aligned, which some allocators give to tiny blocks, live
+ * Two levels: a root of pointers, one per 16 MiB of address space, and leaves of 64-bit words, one for
+ * each block. Addresses that are 8 but not 16-aligned, which some allocators give to tiny blocks, live
  * in a second table of the same shape, so that two 8-byte blocks never meet in one granule.
  *
- * Each call is one load and one store of the granule's word. No atomic exchange is needed: only
+ * A leaf has its words twice, in memory that exists only where it was written to:
+ * - fine: a word per granule. A granule is 32 bytes where the next allocator is glibc's (whose chunks are
+ *   at least 32 bytes, 16-aligned, so that at most one block starts in each; one bit says in which
+ *   half), else 16.
+ * - coarse: a word per 256 bytes, with four bits that say where in them the block starts. An eighth of the
+ *   memory, for blocks that are so large that two never start in one word.
+ * Which of them is in use, a byte says for each 64 KiB. The first block there decides, by its size. Where two then
+ * do come to one coarse word, new blocks are fine from there on, and both are looked at ("mixed").
+ *
+ * Each call is one load and one store of the fine word. No atomic exchange is needed: only
  * the owner of a block inserts or removes it, and the allocator's own synchronisation orders a
  * block's removal before its address is handed out again (the record is removed before the real
- * free). Words are relaxed atomics, because a scan may read them at any time.
+ * free). Words are relaxed atomics, because a scan may read them at any time. A coarse word two blocks may want at
+ * once: it is taken by compare and swap, and whoever comes second goes to the fine ones.
  *
- * A block of 256 KiB and more keeps its size in the next granule's word, which it covers itself.
+ * A block whose size has no room in its word (256 KiB in a fine, 32 KiB in a coarse one) keeps it in the next
+ * word, which it covers itself.
  */
 #ifndef LW_RECORD_BLOCKS_H
 #define LW_RECORD_BLOCKS_H
@@ -46,13 +55,32 @@ enum {
 	LW_BLOCK_BIRTH_AT = 44,
 	LW_BLOCK_BIRTH_BITS = 20,
 	LW_BLOCK_BIG = (1 << LW_BLOCK_SIZE_BITS) - 1, /* size is in the next word */
+	/* a coarse word's size is shorter, for three more bits of where the block starts */
+	LW_COARSE_SIZE_BITS = 15,
+	LW_COARSE_BIG = (1 << LW_COARSE_SIZE_BITS) - 1,
+	LW_COARSE_PLACE_AT = LW_BLOCK_SIZE_AT + LW_COARSE_SIZE_BITS,
+	LW_COARSE_SHIFT = 8, /* log2 of the bytes a coarse word is for */
 	LW_LEAF_BITS = 24,
+	LW_FORM_SHIFT = 16, /* log2 of the bytes that have one form */
+	LW_LEAF_FORMS = 1 << (LW_LEAF_BITS - LW_FORM_SHIFT),
+	LW_COARSE_WORDS = 1 << (LW_LEAF_BITS - LW_COARSE_SHIFT),
 	LW_ROOT_BITS = 47 - LW_LEAF_BITS,
 	LW_MAX_BLOCK_SITES = 1 << LW_BLOCK_SITE_BITS,
 	LW_BLOCK_LAST_BIRTH = (1 << LW_BLOCK_BIRTH_BITS) - 17, /* whose upper 16 bits are not all ones */
 };
 
+_Static_assert(LW_COARSE_PLACE_AT + 3 == LW_BLOCK_BIRTH_AT, "all bits of a coarse word are used");
+
+#define LW_TOP_ADDRESS ((UINT64_C(1) << 47) - 1)
 #define LW_BLOCK_SIZE_WORD (UINT64_C(0xffff) << 48)
+
+/* Where the records of 64 KiB are. Only ever: none, then fine; or none, coarse, mixed. */
+enum { LW_FORM_NONE, LW_FORM_FINE, LW_FORM_COARSE, LW_FORM_MIXED };
+
+struct lw_leaf {
+	uint64_t *fine; /* relaxed: written before the leaf is seen; before it, LW_COARSE_WORDS and a page: the coarse ones */
+	uint8_t forms[LW_LEAF_FORMS];
+};
 
 struct lw_block {
 	uint32_t site;
@@ -63,11 +91,11 @@ struct lw_block {
 };
 
 /* Address space that the roots take. */
-#define LW_BLOCKS_ROOT_BYTES (2 * (sizeof(uint64_t *) << LW_ROOT_BITS))
+#define LW_BLOCKS_ROOT_BYTES (2 * (sizeof(struct lw_leaf *) << LW_ROOT_BITS))
 bool lw_blocks_init(uint32_t granule_shift);
 
 /* The leaf of an address, mapped if there is none; NULL: no memory (the caller counts it). */
-uint64_t *lw_blocks_add_leaf(uintptr_t address);
+struct lw_leaf *lw_blocks_add_leaf(uintptr_t address);
 
 /* In a forked child: from now on all that is in the table is inherited. */
 void lw_blocks_fork_child(void);
@@ -75,20 +103,13 @@ void lw_blocks_fork_child(void);
 /* In a forked child: the block at this address, just inserted, is an inherited one put back. */
 void lw_blocks_disown(uintptr_t address);
 
-/*
- * The word of a new block is in use: a release was not seen. Takes out the record that is there, or
- * the big block before it whose size is kept there.
- */
-bool lw_blocks_take_stale(uint64_t *at, struct lw_block *stale);
-
 /* Calls visit for every block in the table; blocks come and go meanwhile if threads run. */
 typedef void lw_blocks_visit_fn(void *context, uintptr_t address, const struct lw_block *block);
 void lw_blocks_visit(lw_blocks_visit_fn *visit, void *context);
 
 /* The same with room of the caller's own, for one who may not be alone: the helper. */
 struct lw_blocks_room {
-	uint8_t root[(sizeof(uint64_t *) << LW_ROOT_BITS) / 4096];
-	uint8_t leaf[(1 << 20) * 8 / 4096 + 1];
+	uint8_t root[(sizeof(struct lw_leaf *) << LW_ROOT_BITS) / 4096];
 };
 void lw_blocks_visit_in(struct lw_blocks_room *room, lw_blocks_visit_fn *visit, void *context);
 
@@ -110,32 +131,40 @@ LW_INLINE uint64_t lw_block_birth_ms(uint32_t birth)
 	return shift < 2 ? birth : (uint64_t)(birth - ((shift - 1) << 14)) << (shift - 1);
 }
 
-LW_INLINE uint64_t *lw_block_word(uintptr_t address)
+/* NULL: no block was ever there, or can be. */
+LW_INLINE struct lw_leaf *lw_block_leaf(uintptr_t address)
 {
-	uint64_t **root = lw_hot.roots[address >> 3 & 1];
-	uint64_t *leaf;
+	struct lw_leaf **root = lw_hot.roots[address >> 3 & 1];
 
-	if (LW_UNLIKELY(address >> 47))
-		return NULL;
-	leaf = lw_load(&root[address >> LW_LEAF_BITS]);
-	if (LW_UNLIKELY(!leaf))
-		return NULL;
-	return leaf + ((address & ((1u << LW_LEAF_BITS) - 1)) >> lw_hot.granule_shift);
+	return LW_LIKELY(!(address >> 47)) ? lw_load(&root[address >> LW_LEAF_BITS]) : NULL;
 }
 
-/* The word of a new block is likely to be far away: fetch it while the stack is looked at. */
-LW_INLINE void lw_block_prefetch(uintptr_t address)
+LW_INLINE uint8_t *lw_block_form(struct lw_leaf *leaf, uintptr_t address)
 {
-	const uint64_t *at = lw_block_word(address);
-
-	if (LW_LIKELY(at))
-		__builtin_prefetch(at, 1);
+	return &leaf->forms[address >> LW_FORM_SHIFT & (LW_LEAF_FORMS - 1)];
 }
 
-/* Which half of its granule a block starts in; only 32-byte granules have two. */
+LW_INLINE uint64_t *lw_block_fine(const struct lw_leaf *leaf, uintptr_t address)
+{
+	return lw_load(&leaf->fine) + ((address & ((1u << LW_LEAF_BITS) - 1)) >> lw_hot.granule_shift);
+}
+
+/* The fine word of an address where all are fine; NULL elsewhere. */
+LW_INLINE uint64_t *lw_block_fine_only(uintptr_t address)
+{
+	struct lw_leaf *leaf;
+
+	if (LW_UNLIKELY(address & ~(LW_TOP_ADDRESS - 8))) /* too high, or in the second table */
+		return NULL;
+	leaf = lw_load(&lw_hot.roots[0][address >> LW_LEAF_BITS]);
+	return LW_LIKELY(leaf) && LW_LIKELY(lw_load(lw_block_form(leaf, address)) == LW_FORM_FINE) ?
+			       lw_block_fine(leaf, address) : NULL;
+}
+
+/* Which half of its granule a block starts in, at its place in the word; only 32-byte granules have two. */
 LW_INLINE uint64_t lw_block_half(uintptr_t address)
 {
-	return address >> 4 & (lw_hot.granule_shift == 5);
+	return address >> (4 - LW_BLOCK_HALF_AT) & lw_hot.half_bit;
 }
 
 /* Is this word the size of the block before it? */
@@ -150,65 +179,80 @@ LW_INLINE bool lw_block_is_held(uint64_t word)
 	return word & LW_BLOCK_PRESENT || word >= LW_BLOCK_SIZE_WORD;
 }
 
-LW_INLINE struct lw_block lw_block_unpack(const uint64_t *at, uint64_t word)
+/* All but the size. */
+LW_INLINE struct lw_block lw_block_unpack_head(uint64_t word)
 {
-	struct lw_block block = {
+	return (struct lw_block){
 		.site = (uint32_t)(word >> LW_BLOCK_SITE_AT) & (LW_MAX_BLOCK_SITES - 1),
 		.birth = (uint32_t)(word >> LW_BLOCK_BIRTH_AT),
-		.bytes = word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG,
 		.family = (enum lw_family)(word >> LW_BLOCK_FAMILY_AT & 3),
 		.is_inherited = (word >> LW_BLOCK_FORKS_AT & 3) != lw_hot.epoch_bits,
 	};
+}
 
+LW_INLINE uint64_t lw_block_size_after(const uint64_t *at)
+{
+	return (lw_load(&at[1]) & ~LW_BLOCK_SIZE_WORD) >> 1;
+}
+
+/* Of a fine word. */
+LW_INLINE struct lw_block lw_block_unpack(const uint64_t *at, uint64_t word)
+{
+	struct lw_block block = lw_block_unpack_head(word);
+
+	block.bytes = word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG;
 	if (LW_UNLIKELY(block.bytes == LW_BLOCK_BIG))
-		block.bytes = (lw_load(&at[1]) & ~LW_BLOCK_SIZE_WORD) >> 1;
+		block.bytes = lw_block_size_after(at);
 	return block;
 }
+
+/* What fine and coarse words have in common. */
+LW_INLINE uint64_t lw_block_pack_head(const struct lw_block *block)
+{
+	return LW_BLOCK_PRESENT | (uint64_t)block->family << LW_BLOCK_FAMILY_AT |
+	       (uint64_t)lw_hot.epoch_bits << LW_BLOCK_FORKS_AT | (uint64_t)block->site << LW_BLOCK_SITE_AT |
+	       (uint64_t)block->birth << LW_BLOCK_BIRTH_AT;
+}
+
+/* The fine word of a block that is not big. */
+LW_INLINE uint64_t lw_block_pack(uintptr_t address, const struct lw_block *block)
+{
+	return lw_block_pack_head(block) | lw_block_half(address) | block->bytes << LW_BLOCK_SIZE_AT;
+}
+
+/*
+ * What a fine word holds that a right release of the block takes for granted: it is there, at this address, of this
+ * family, and no parent's; with the bits that are about it.
+ */
+LW_INLINE uint64_t lw_block_expected(uintptr_t address, enum lw_family family)
+{
+	return LW_BLOCK_PRESENT | (uint64_t)family << LW_BLOCK_FAMILY_AT |
+	       (uint64_t)lw_hot.epoch_bits << LW_BLOCK_FORKS_AT | lw_block_half(address);
+}
+
+LW_INLINE uint64_t lw_block_expected_bits(void)
+{
+	return LW_BLOCK_PRESENT | 3 << LW_BLOCK_FAMILY_AT | 3 << LW_BLOCK_FORKS_AT | lw_hot.half_bit;
+}
+
+/* lw_blocks_insert() wherever the record is to be, and whatever is there. */
+bool lw_blocks_insert_anywhere(uintptr_t address, const struct lw_block *block, bool *is_stale, struct lw_block *stale);
 
 /* Records a block. False: no memory for its leaf. *stale is the record that was there, if any. */
 LW_INLINE bool lw_blocks_insert(uintptr_t address, const struct lw_block *block, bool *is_stale,
 		struct lw_block *stale)
 {
-	uint64_t *at = lw_block_word(address), old, word;
+	uint64_t *at = lw_block_fine_only(address);
 
-	if (LW_UNLIKELY(!at)) {
-		if (!lw_blocks_add_leaf(address))
-			return false;
-		at = lw_block_word(address);
-	}
-	old = lw_load(at);
-	*is_stale = LW_UNLIKELY(lw_block_is_held(old)) && lw_blocks_take_stale(at, stale);
-	word = LW_BLOCK_PRESENT | lw_block_half(address) << LW_BLOCK_HALF_AT |
-	       (uint64_t)block->family << LW_BLOCK_FAMILY_AT |
-	       (uint64_t)lw_hot.epoch_bits << LW_BLOCK_FORKS_AT |
-	       (uint64_t)block->site << LW_BLOCK_SITE_AT | (uint64_t)block->birth << LW_BLOCK_BIRTH_AT;
-	if (LW_LIKELY(block->bytes < LW_BLOCK_BIG)) {
-		word |= block->bytes << LW_BLOCK_SIZE_AT;
-	} else {
-		lw_store(&at[1], LW_BLOCK_SIZE_WORD | block->bytes << 1);
-		word |= (uint64_t)LW_BLOCK_BIG << LW_BLOCK_SIZE_AT;
-	}
-	lw_store(at, word);
+	if (LW_UNLIKELY(!at) || LW_UNLIKELY(lw_block_is_held(lw_load(at)) || block->bytes >= LW_BLOCK_BIG))
+		return lw_blocks_insert_anywhere(address, block, is_stale, stale);
+	lw_store(at, lw_block_pack(address, block));
+	*is_stale = false;
 	return true;
 }
 
 /* Takes the record out. False: there is none at this address. */
-LW_INLINE bool lw_blocks_remove(uintptr_t address, struct lw_block *block)
-{
-	uint64_t *at = lw_block_word(address), word;
-
-	if (LW_UNLIKELY(!at))
-		return false;
-	word = lw_load(at);
-	if (LW_UNLIKELY(!(word & LW_BLOCK_PRESENT) ||
-			(word >> LW_BLOCK_HALF_AT & 1) != lw_block_half(address)))
-		return false;
-	*block = lw_block_unpack(at, word);
-	if (LW_UNLIKELY((word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG) == LW_BLOCK_BIG))
-		lw_store(&at[1], 0);
-	lw_store(at, word & ~(uint64_t)LW_BLOCK_PRESENT);
-	return true;
-}
+bool lw_blocks_remove(uintptr_t address, struct lw_block *block);
 
 /*
  * The block that was removed from this very address, if no other came to its granule since and none
@@ -220,17 +264,6 @@ bool lw_blocks_find_removed(uintptr_t address, struct lw_block *block);
 void lw_blocks_forget(uintptr_t address);
 
 /* Looks without taking out. */
-LW_INLINE bool lw_blocks_find(uintptr_t address, struct lw_block *block)
-{
-	uint64_t *at = lw_block_word(address), word;
-
-	if (!at)
-		return false;
-	word = lw_load(at);
-	if (!(word & LW_BLOCK_PRESENT) || (word >> LW_BLOCK_HALF_AT & 1) != lw_block_half(address))
-		return false;
-	*block = lw_block_unpack(at, word);
-	return true;
-}
+bool lw_blocks_find(uintptr_t address, struct lw_block *block);
 
 #endif

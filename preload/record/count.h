@@ -19,21 +19,19 @@ enum { LW_BALANCE_BYTES = 64 << 10 };
 /* Carries the thread's balance over to the region's total and peak. */
 void lw_count_flush(struct lw_thread *thread);
 
-LW_INLINE struct lw_count *lw_count_at(struct lw_thread *thread, uint32_t site)
-{
-	uint32_t chunk = lw_load(&thread->dir[site / LW_CHUNK_SITES]);
-	struct lw_count *counts = (struct lw_count *)(lw_hot.chunks +
-			(size_t)chunk * LW_CHUNK_SITES * sizeof(struct lw_count));
+/* Where a thread has no row of its own, or no counters for the site yet. Amounts may be negative. */
+void lw_count_alloc_slowly(struct lw_thread *thread, uint32_t site, uint64_t bytes, uint64_t blocks);
+void lw_count_free_slowly(struct lw_thread *thread, uint32_t site, uint64_t bytes, uint64_t blocks);
 
-	return LW_LIKELY(chunk) ? counts + site % LW_CHUNK_SITES : lw_threads_add_chunk(thread, site);
-}
-
-LW_INLINE void lw_count_add(struct lw_thread *thread, uint64_t *counter, uint64_t amount)
+/* The counters of a site in the thread's own row; NULL: the slow way. */
+LW_INLINE struct lw_count *lw_count_at(const struct lw_thread *thread, uint32_t site)
 {
-	if (LW_LIKELY(thread->row))
-		lw_bump(counter, amount);
-	else
-		lw_add(counter, amount);
+	size_t chunk = lw_load(&thread->dir[site / LW_CHUNK_SITES]);
+
+	return LW_LIKELY(chunk) && LW_LIKELY(thread->row) ?
+			       (struct lw_count *)(lw_hot.chunks + chunk * LW_CHUNK_SITES * sizeof(struct lw_count)) +
+					       site % LW_CHUNK_SITES :
+			       NULL;
 }
 
 LW_INLINE void lw_count_alloc_more(struct lw_thread *thread, uint32_t site, uint64_t bytes,
@@ -42,19 +40,28 @@ LW_INLINE void lw_count_alloc_more(struct lw_thread *thread, uint32_t site, uint
 	struct lw_count *count = lw_count_at(thread, site);
 
 	if (LW_LIKELY(count)) {
-		lw_count_add(thread, &count->alloc_bytes, bytes);
-		lw_count_add(thread, &count->alloc_blocks, blocks);
+		lw_bump(&count->alloc_bytes, bytes);
+		lw_bump(&count->alloc_blocks, blocks);
+	} else {
+		lw_count_alloc_slowly(thread, site, bytes, blocks);
+	}
+}
+
+/* Into the running balance. */
+LW_INLINE void lw_count_live(struct lw_thread *thread, uint64_t bytes)
+{
+	thread->live_bytes += (int64_t)bytes;
+	if (thread->live_bytes > thread->live_max) {
+		thread->live_max = thread->live_bytes; /* 0 after a flush, so only here it can be too much */
+		if (LW_UNLIKELY(thread->live_bytes > LW_BALANCE_BYTES))
+			lw_count_flush(thread);
 	}
 }
 
 LW_INLINE void lw_count_alloc(struct lw_thread *thread, uint32_t site, uint64_t bytes, uint64_t blocks)
 {
 	lw_count_alloc_more(thread, site, bytes, blocks);
-	thread->live_bytes += (int64_t)bytes;
-	if (thread->live_bytes > thread->live_max)
-		thread->live_max = thread->live_bytes;
-	if (LW_UNLIKELY(thread->live_bytes > LW_BALANCE_BYTES))
-		lw_count_flush(thread);
+	lw_count_live(thread, bytes);
 }
 
 LW_INLINE void lw_count_free(struct lw_thread *thread, uint32_t site, uint64_t bytes, uint64_t blocks)
@@ -62,8 +69,10 @@ LW_INLINE void lw_count_free(struct lw_thread *thread, uint32_t site, uint64_t b
 	struct lw_count *count = lw_count_at(thread, site);
 
 	if (LW_LIKELY(count)) {
-		lw_count_add(thread, &count->freed_bytes, bytes);
-		lw_count_add(thread, &count->freed_blocks, blocks);
+		lw_bump(&count->freed_bytes, bytes);
+		lw_bump(&count->freed_blocks, blocks);
+	} else {
+		lw_count_free_slowly(thread, site, bytes, blocks);
 	}
 	thread->live_bytes -= (int64_t)bytes;
 	if (LW_UNLIKELY(thread->live_bytes < -LW_BALANCE_BYTES))

@@ -22,7 +22,7 @@ void lw_track_prepare_sandbox(void)
 		return;
 	heap = (uintptr_t)lw_syscall(SYS_brk, 0);
 	for (uintptr_t at = heap; at < heap + SANDBOX_HEAP_BYTES; at += (uintptr_t)1 << LW_LEAF_BITS) {
-		if (!lw_block_word(at))
+		if (!lw_block_leaf(at))
 			(void)lw_blocks_add_leaf(at);
 	}
 	lw_track_leave();

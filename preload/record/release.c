@@ -28,6 +28,7 @@ LW_INLINE bool remove_block(struct lw_thread *thread, const void *ptr, struct lw
 {
 	if (LW_UNLIKELY(!lw_blocks_remove((uintptr_t)ptr, block)))
 		return false;
+	lw_sample_count_out((uintptr_t)ptr);
 	count_removed(thread, ptr, block);
 	return true;
 }
@@ -50,9 +51,8 @@ static LW_NOINLINE void release_slowly(const void *ptr, const struct lw_release 
 		const struct lw_frame *frame)
 {
 	struct lw_thread *thread = &lw_self;
-	struct lw_block block;
 
-	if (lw_hot.sample_bytes && !lw_blocks_find((uintptr_t)ptr, &block))
+	if (lw_hot.sample_bytes && !lw_sample_holds((uintptr_t)ptr))
 		return; /* it was passed over */
 	if (!lw_track_enter())
 		return; /* a record may stay: it is replaced, and counted, when the address comes again */
@@ -102,12 +102,15 @@ static const uint8_t families[LW_NR_KINDS] = {
 _Static_assert(LW_KIND_DELETE_ARRAY == LW_KIND_DELETE + 1 && LW_FAMILY_NEW_ARRAY == LW_FAMILY_NEW + 1,
 		"a delete's family is counted from its kind");
 
-LW_INLINE bool is_right(const struct lw_block *block, enum lw_kind kind, bool has_bytes, size_t bytes)
+/* Only deletes come with a size here: see the assertion. */
+LW_INLINE enum lw_family family_of(enum lw_kind kind, bool has_bytes)
 {
-	/* only deletes come with a size here: see the assertion */
-	enum lw_family family = has_bytes ? LW_FAMILY_NEW + (kind - LW_KIND_DELETE) : families[kind];
+	return has_bytes ? LW_FAMILY_NEW + (kind - LW_KIND_DELETE) : families[kind];
+}
 
-	return block->family == family && (!has_bytes || block->bytes == bytes);
+static bool is_right(const struct lw_block *block, enum lw_kind kind, bool has_bytes, size_t bytes)
+{
+	return block->family == family_of(kind, has_bytes) && (!has_bytes || block->bytes == bytes);
 }
 
 /* A right release that may be announced: that site is used up. The gate to be. */
@@ -118,18 +121,13 @@ static LW_NOINLINE enum lw_gate search_release(struct lw_thread *thread, enum lw
 	return lw_open_or_look(thread);
 }
 
-/* The rest of a release that is not as it should be, or of a parent's block: all of it, so that the other way needs
- * to keep nothing for this one. */
-static LW_COLD void rest_of_odd(uint32_t site, uint64_t block_bytes, enum lw_family family, bool is_inherited,
-		enum lw_kind kind, bool has_bytes, size_t bytes, const struct lw_frame *frame)
+/* The rest of a release that is not as it should be, or of a parent's block. */
+static LW_COLD void rest_of_odd(const struct lw_block *block, enum lw_kind kind, bool has_bytes, size_t bytes,
+		const struct lw_frame *frame)
 {
-	const struct lw_block block = {
-		.site = site, .bytes = block_bytes, .family = family, .is_inherited = is_inherited
-	};
-
-	count_removed(&lw_self, NULL, &block); /* all are recorded here, so where it lay does not matter */
-	if (!is_right(&block, kind, has_bytes, bytes))
-		wrong(&block, kind, has_bytes, bytes, frame, lw_hint_find(&lw_self, kind, frame));
+	count_removed(&lw_self, NULL, block); /* all are recorded here, so where it lay does not matter */
+	if (!is_right(block, kind, has_bytes, bytes))
+		wrong(block, kind, has_bytes, bytes, frame, lw_hint_find(&lw_self, kind, frame));
 	else
 		(void)lw_hint_find(&lw_self, kind, frame);
 	lw_leave_quickly(&lw_self, lw_open_or_look(&lw_self));
@@ -142,11 +140,12 @@ static LW_COLD void rest_of_missing(const void *ptr, enum lw_kind kind, bool has
 	lw_leave_quickly(&lw_self, lw_open_or_look(&lw_self));
 }
 
-LW_INLINE void release_as(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
+/* A release whose record is not in a fine word, or is not as a right release has it. */
+static LW_NOINLINE void release_oddly(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
 		const struct lw_frame *frame, bool is_announced)
 {
 	struct lw_thread *thread = &lw_self;
-	enum lw_gate after = is_announced ? LW_GATE_LOOK : LW_GATE_OPEN; /* another will come soon */
+	enum lw_gate after = is_announced ? LW_GATE_LOOK : LW_GATE_OPEN;
 	struct lw_block block;
 
 	if (LW_UNLIKELY(!lw_blocks_remove((uintptr_t)ptr, &block))) {
@@ -154,13 +153,38 @@ LW_INLINE void release_as(const void *ptr, enum lw_kind kind, bool has_bytes, si
 		return;
 	}
 	if (LW_UNLIKELY(block.is_inherited || !is_right(&block, kind, has_bytes, bytes))) {
-		rest_of_odd(block.site, block.bytes, block.family, block.is_inherited, kind, has_bytes, bytes, frame);
+		rest_of_odd(&block, kind, has_bytes, bytes, frame);
 		return;
 	}
-	/* for a release that is right it matters only that its own site is used up */
 	if (is_announced && LW_UNLIKELY(!lw_hint_use_known(thread, frame)))
 		after = search_release(thread, kind, frame);
 	lw_count_free(thread, block.site, block.bytes, 1);
+	lw_leave_quickly(thread, after);
+}
+
+LW_INLINE void release_as(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
+		const struct lw_frame *frame, bool is_announced)
+{
+	struct lw_thread *thread = lw_own_thread();
+	enum lw_gate after = is_announced ? LW_GATE_LOOK : LW_GATE_OPEN; /* another will come soon */
+	uint64_t *at = lw_block_fine_only((uintptr_t)ptr), word, block_bytes;
+
+	if (LW_UNLIKELY(!at)) {
+		release_oddly(ptr, kind, has_bytes, bytes, frame, is_announced);
+		return;
+	}
+	word = lw_load(at);
+	block_bytes = word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG;
+	if (LW_UNLIKELY((word ^ lw_block_expected((uintptr_t)ptr, family_of(kind, has_bytes))) & lw_block_expected_bits()) ||
+			LW_UNLIKELY(block_bytes == LW_BLOCK_BIG) || (has_bytes && LW_UNLIKELY(block_bytes != bytes))) {
+		release_oddly(ptr, kind, has_bytes, bytes, frame, is_announced);
+		return;
+	}
+	lw_store(at, word & ~(uint64_t)LW_BLOCK_PRESENT);
+	/* for a release that is right it matters only that its own site is used up */
+	if (is_announced && LW_UNLIKELY(!lw_hint_use_known(thread, frame)))
+		after = search_release(thread, kind, frame);
+	lw_count_free(thread, (uint32_t)(word >> LW_BLOCK_SITE_AT) & (LW_MAX_BLOCK_SITES - 1), block_bytes, 1);
 	lw_leave_quickly(thread, after);
 }
 
@@ -188,29 +212,31 @@ static LW_HOT void free_sized_unannounced(const void *ptr, enum lw_kind kind, si
 
 void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
 {
+	struct lw_thread *thread = lw_own_thread();
 	uint32_t gate;
 
 	__builtin_prefetch((const char *)ptr - 16, 1); /* the allocator's own head of the block is next */
-	gate = lw_enter_quickly(&lw_self);
+	gate = lw_enter_quickly(thread);
 	if (LW_LIKELY(gate == LW_GATE_OPEN))
 		free_unannounced(ptr, kind, frame);
 	else if (gate == LW_GATE_LOOK)
 		free_announced(ptr, kind, frame);
-	else
+	else if (!lw_sample_passed_quickly(thread, (uintptr_t)ptr))
 		closed(ptr, kind, false, 0, frame);
 }
 
 void lw_track_free_sized(const void *ptr, enum lw_kind kind, size_t bytes, const struct lw_frame *frame)
 {
+	struct lw_thread *thread = lw_own_thread();
 	uint32_t gate;
 
 	__builtin_prefetch((const char *)ptr - 16, 1);
-	gate = lw_enter_quickly(&lw_self);
+	gate = lw_enter_quickly(thread);
 	if (LW_LIKELY(gate == LW_GATE_OPEN))
 		free_sized_unannounced(ptr, kind, bytes, frame);
 	else if (gate == LW_GATE_LOOK)
 		free_sized_announced(ptr, kind, bytes, frame);
-	else
+	else if (!lw_sample_passed_quickly(thread, (uintptr_t)ptr))
 		closed(ptr, kind, true, bytes, frame);
 }
 

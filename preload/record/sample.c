@@ -51,6 +51,31 @@ static uint64_t draw(struct lw_thread *thread)
 	return (uint64_t)((wide)lw_hot.sample_bytes * nats >> LOG_BITS);
 }
 
+uint8_t lw_sample_counters[1 << LW_SAMPLE_COUNTER_BITS] LW_ROOM;
+
+/* Several blocks may share a counter, and threads take turns at it. One that is full is not counted down again. */
+static void step_counter(uintptr_t address, bool is_up)
+{
+	uint8_t *counter = lw_sample_counter(address), now = lw_load(counter);
+
+	while (now != UINT8_MAX && (is_up || now) &&
+			!__atomic_compare_exchange_n(counter, &now, (uint8_t)(is_up ? now + 1 : now - 1), false,
+					__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+void lw_sample_count_in(uintptr_t address)
+{
+	if (lw_hot.sample_bytes)
+		step_counter(address, true);
+}
+
+void lw_sample_count_out(uintptr_t address)
+{
+	if (lw_hot.sample_bytes)
+		step_counter(address, false);
+}
+
 LW_COLD bool lw_sample_next(struct lw_thread *thread, uint64_t bytes)
 {
 	if (!thread->dice) {

@@ -63,6 +63,7 @@ static LW_COLD bool start_child(struct lw_thread *thread)
 	lw_hot.start_ns = lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE);
 	lw_blocks_fork_child();
 	lw_threads_fork_child(thread);
+	thread->tick_s = -1; /* what it knows of the time is counted from the parent's start */
 	lw_history_start();
 	lw_store(&lw_box->state, LW_STATE_RUNNING);
 	lw_store_release(&lw_hot.active, 1);
@@ -182,29 +183,42 @@ void lw_track_leave(void)
 
 /* ---- events ---- */
 
-LW_INLINE uint64_t now_ms(void)
-{
-	return (lw_sys_clock_ns(CLOCK_MONOTONIC_COARSE) - lw_hot.start_ns) / NS_PER_MS;
-}
-
 static LW_COLD void look(uint64_t ms)
 {
 	lw_store(&lw_hot.next_look_ms, ms + LW_LOOK_MS);
 	lw_now_and_then();
 }
 
-/* Since the clock is read here, this is where what is to be done now and then learns that it is time. */
-LW_INLINE uint32_t birth_now(void)
+/* The coarse clock has moved, or a sample of the history is under way and wants a hand. */
+static LW_COLD void tick(struct lw_thread *thread, const struct timespec *now)
 {
-	uint32_t birth, floor = lw_load(&lw_hot.birth_floor);
-	uint64_t ms = now_ms();
+	uint64_t ns = (uint64_t)now->tv_sec * UINT64_C(1000000000) + (uint64_t)now->tv_nsec;
+	uint64_t ms = (ns - lw_hot.start_ns) / NS_PER_MS;
 
+	thread->tick_s = now->tv_sec;
+	thread->tick_ns = now->tv_nsec;
+	thread->birth = lw_block_birth(ms);
 	if (LW_UNLIKELY(ms >= lw_load(&lw_hot.next_sample_ms)))
 		lw_history_step(ms);
 	if (LW_UNLIKELY(ms >= lw_load(&lw_hot.next_look_ms)))
 		look(ms);
-	birth = lw_block_birth(ms);
-	return birth > floor ? birth : floor;
+}
+
+/*
+ * Since the clock is read here, this is where what is to be done now and then learns that it is time. It moves
+ * every few milliseconds, so nearly always what it said before holds.
+ */
+LW_INLINE uint32_t birth_now(struct lw_thread *thread)
+{
+	struct timespec now = { 0 };
+	uint32_t floor;
+
+	(void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now); /* in the vdso: no system call, no errno */
+	if (LW_UNLIKELY(now.tv_nsec != thread->tick_ns || now.tv_sec != thread->tick_s ||
+			!lw_load(&lw_hot.next_sample_ms)))
+		tick(thread, &now);
+	floor = lw_load(&lw_hot.birth_floor);
+	return LW_LIKELY(thread->birth >= floor) ? thread->birth : floor;
 }
 
 /*
@@ -227,11 +241,13 @@ static LW_COLD void replace(struct lw_thread *thread, uintptr_t address, const s
 }
 
 /* False: not recorded. It must not be counted then, since its release will not be. */
-LW_INLINE bool insert(struct lw_thread *thread, uintptr_t address, const struct lw_block *block)
+static LW_NOINLINE bool insert(struct lw_thread *thread, struct lw_hidden hidden, const struct lw_block *block)
 {
+	uintptr_t address = lw_reveal(hidden);
 	struct lw_block stale;
 	bool is_stale;
 
+	lw_sample_count_in(address);
 	if (LW_UNLIKELY(!lw_blocks_insert(address, block, &is_stale, &stale))) {
 		lw_box_drop(LW_DROP_BLOCKS);
 		return false;
@@ -241,27 +257,55 @@ LW_INLINE bool insert(struct lw_thread *thread, uintptr_t address, const struct 
 	return true;
 }
 
-/* The rest of an allocation, when its site is known, and what it counts for. */
-LW_INLINE void note_block(struct lw_thread *thread, struct lw_hidden hidden, size_t bytes, uint32_t site,
-		enum lw_family family, struct lw_weight weight)
+/* Where the word of a new block will be, if that is easily said; it is likely to be far away, so it is fetched already. */
+LW_INLINE uint64_t *prefetch_word(struct lw_hidden hidden)
 {
-	struct lw_block block = { .site = site, .birth = birth_now(), .bytes = bytes, .family = family };
+	uint64_t *at = lw_block_fine_only(lw_reveal(hidden));
 
-	if (LW_LIKELY(insert(thread, lw_reveal(hidden), &block)))
-		lw_count_alloc(thread, site, weight.bytes, weight.blocks);
+	if (LW_LIKELY(at))
+		__builtin_prefetch(at, 1);
+	return at;
 }
 
-LW_INLINE void note_alloc(struct lw_thread *thread, struct lw_hidden hidden, size_t bytes, uint32_t key,
-		enum lw_family family, const struct lw_frame *frame, struct lw_weight weight)
+static LW_NOINLINE void note_elsewhere(struct lw_thread *thread, struct lw_hidden hidden, size_t bytes, uint32_t site,
+		enum lw_family family, uint32_t birth)
 {
-	uint32_t site;
+	const struct lw_block block = { .site = site, .birth = birth, .bytes = bytes, .family = family };
 
-	lw_block_prefetch(lw_reveal(hidden));
+	if (insert(thread, hidden, &block))
+		lw_count_alloc(thread, site, bytes, 1);
+}
+
+/* The rest of an allocation, when its site is known. at: of prefetch_word(). */
+LW_INLINE void note_block(struct lw_thread *thread, struct lw_hidden hidden, size_t bytes, uint32_t site,
+		enum lw_family family, uint64_t *at)
+{
+	uint32_t birth = birth_now(thread);
+
+	if (LW_LIKELY(at && bytes < LW_BLOCK_BIG) && LW_LIKELY(!lw_block_is_held(lw_load(at)))) {
+		lw_store(at, lw_block_pack(lw_reveal(hidden), &(struct lw_block){ site, birth, bytes, family, false }));
+		lw_count_alloc(thread, site, bytes, 1);
+	} else {
+		note_elsewhere(thread, hidden, bytes, site, family, birth);
+	}
+}
+
+/* Any allocation that is recorded, and what it counts for. */
+static void note_alloc(struct lw_thread *thread, struct lw_hidden hidden, size_t bytes, uint32_t key,
+		enum lw_family family, const struct lw_frame *frame)
+{
+	struct lw_block block = { .bytes = bytes, .family = family };
+	struct lw_weight weight;
+
 	lw_stack_refresh(thread);
-	site = lw_memo_find(thread, frame, key);
-	if (LW_UNLIKELY(!site))
-		site = lw_capture(thread, frame, key, key);
-	note_block(thread, hidden, bytes, site, family, weight);
+	block.site = lw_memo_find(thread, frame, key);
+	if (LW_UNLIKELY(!block.site))
+		block.site = lw_capture(thread, frame, key, key);
+	block.birth = birth_now(thread);
+	if (!insert(thread, hidden, &block))
+		return;
+	weight = lw_weight_of(lw_reveal(hidden), bytes);
+	lw_count_alloc(thread, block.site, weight.bytes, weight.blocks);
 }
 
 /* The same where the gate is closed, the thread new or late, or paused by the program. */
@@ -284,8 +328,7 @@ static LW_NOINLINE void alloc_slowly(struct lw_hidden hidden, size_t bytes, uint
 		lw_blocks_forget(lw_reveal(hidden));
 	} else if (is_chosen || !lw_hot.sample_bytes || !lw_sample_passes(thread, bytes)) { /* only now it may be known */
 		hint = lw_hint_find(thread, lw_key_kind(key), frame);
-		note_alloc(thread, hidden, bytes, key | lw_site_key(LW_KIND_UNKNOWN, 0, hint), family, frame,
-				lw_weight_of(lw_reveal(hidden), bytes));
+		note_alloc(thread, hidden, bytes, key | lw_site_key(LW_KIND_UNKNOWN, 0, hint), family, frame);
 	}
 	leave(thread);
 }
@@ -313,12 +356,12 @@ static LW_NOINLINE enum lw_gate search_site(struct lw_thread *thread, const stru
 static LW_HOT void alloc_announced(struct lw_hidden hidden, size_t bytes, enum lw_kind kind,
 		const struct lw_frame *frame)
 {
-	struct lw_thread *thread = &lw_self;
+	struct lw_thread *thread = lw_own_thread();
+	uint64_t *at = prefetch_word(hidden);
 	struct lw_pending *newest = lw_hint_of_frame(thread, frame);
 	uint32_t key = lw_site_key(kind, 0, 0), site = 0;
 	enum lw_gate after = LW_GATE_LOOK; /* another will come soon */
 
-	lw_block_prefetch(lw_reveal(hidden));
 	lw_stack_refresh(thread);
 	if (LW_LIKELY(newest))
 		site = lw_memo_find(thread, frame, lw_hint_memo_key(newest, key));
@@ -326,28 +369,36 @@ static LW_HOT void alloc_announced(struct lw_hidden hidden, size_t bytes, enum l
 		thread->next_site = newest;
 	else
 		after = search_site(thread, frame, key, &site);
-	note_block(thread, hidden, bytes, site, lw_family_of(kind), (struct lw_weight){ bytes, 1 });
+	note_block(thread, hidden, bytes, site, lw_family_of(kind), at);
 	lw_leave_quickly(thread, after);
 }
 
 static LW_HOT void alloc_unannounced(struct lw_hidden hidden, size_t bytes, enum lw_kind kind,
 		const struct lw_frame *frame)
 {
-	note_alloc(&lw_self, hidden, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame,
-			(struct lw_weight){ bytes, 1 });
-	lw_leave_quickly(&lw_self, LW_GATE_OPEN);
+	struct lw_thread *thread = lw_own_thread();
+	uint64_t *at = prefetch_word(hidden);
+	uint32_t key = lw_site_key(kind, 0, 0), site;
+
+	lw_stack_refresh(thread);
+	site = lw_memo_find(thread, frame, key);
+	if (LW_UNLIKELY(!site))
+		site = lw_capture(thread, frame, key, key);
+	note_block(thread, hidden, bytes, site, lw_family_of(kind), at);
+	lw_leave_quickly(thread, LW_GATE_OPEN);
 }
 
 /* These only choose, so that they need no frame of their own. */
 void lw_track_alloc(struct lw_hidden hidden, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
 {
-	uint32_t gate = lw_enter_quickly(&lw_self);
+	struct lw_thread *thread = lw_own_thread();
+	uint32_t gate = lw_enter_quickly(thread);
 
 	if (LW_LIKELY(gate == LW_GATE_OPEN))
 		alloc_unannounced(hidden, bytes, kind, frame);
 	else if (gate == LW_GATE_LOOK)
 		alloc_announced(hidden, bytes, kind, frame);
-	else
+	else if (!lw_sample_passes_quickly(thread, bytes))
 		alloc_slowly(hidden, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
 }
 
@@ -373,9 +424,11 @@ bool lw_track_detach(struct lw_hidden hidden, const struct lw_frame *frame, stru
 	struct lw_thread *thread = &lw_self;
 	bool is_tracked;
 
-	if ((lw_hot.sample_bytes && !lw_blocks_find(lw_reveal(hidden), block)) || !enter(thread))
+	if ((lw_hot.sample_bytes && !lw_sample_holds(lw_reveal(hidden))) || !enter(thread))
 		return false;
 	is_tracked = lw_blocks_remove(lw_reveal(hidden), block);
+	if (is_tracked)
+		lw_sample_count_out(lw_reveal(hidden));
 	if (LW_UNLIKELY(!is_tracked))
 		lw_wrong_address(thread, lw_reveal(hidden), &resizing, frame, peek(thread, frame));
 	else if (LW_UNLIKELY(block->family != LW_FAMILY_MALLOC))
@@ -390,7 +443,7 @@ void lw_track_reattach(struct lw_hidden hidden, const struct lw_block *block)
 
 	if (!enter(thread))
 		return;
-	if (insert(thread, lw_reveal(hidden), block) && LW_UNLIKELY(block->is_inherited))
+	if (insert(thread, hidden, block) && LW_UNLIKELY(block->is_inherited))
 		lw_blocks_disown(lw_reveal(hidden));
 	leave(thread);
 }
@@ -417,7 +470,11 @@ void lw_track_undo(struct lw_hidden hidden)
 
 	if (!enter(thread))
 		return;
-	if (lw_blocks_remove(lw_reveal(hidden), &block) && !block.is_inherited) {
+	if (lw_blocks_remove(lw_reveal(hidden), &block))
+		lw_sample_count_out(lw_reveal(hidden));
+	else
+		block.is_inherited = true;
+	if (!block.is_inherited) {
 		weight = lw_weight_of(lw_reveal(hidden), block.bytes);
 		lw_count_alloc_undo(thread, block.site, weight.bytes, weight.blocks);
 	}

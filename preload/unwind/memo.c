@@ -37,6 +37,45 @@ uint32_t lw_memo_place_in_crowd(const struct lw_thread *thread, const struct lw_
 	return (uint32_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> (64 - memos->bits));
 }
 
+/* In the other entries of a place. */
+static LW_HOT uint32_t find_elsewhere(struct lw_thread *thread, const struct lw_frame *frame, uint64_t key, uint32_t place)
+{
+	struct lw_memos *memos = thread->memos;
+	uint32_t last = memos->last[place];
+
+	for (uint32_t i = 1; i < LW_MEMO_WAYS; i++) {
+		uint32_t way = (last + i) % LW_MEMO_WAYS;
+		const struct lw_memo *memo = &memos->entries[place][way];
+
+		if (!lw_memo_matches(thread, memo, frame, key))
+			continue;
+		memos->last[place] = (uint8_t)(last / LW_MEMO_WAYS * LW_MEMO_WAYS + way);
+		return memo->site;
+	}
+	return 0;
+}
+
+static LW_HOT uint32_t find_in_crowd(struct lw_thread *thread, const struct lw_frame *frame, uint64_t key)
+{
+	const struct lw_memos *memos = thread->memos;
+	uint32_t place = lw_memo_place_in_crowd(thread, memos, frame);
+	const struct lw_memo *memo = &memos->entries[place][memos->last[place] % LW_MEMO_WAYS];
+
+	return lw_memo_matches(thread, memo, frame, key) ? memo->site : find_elsewhere(thread, frame, key, place);
+}
+
+LW_HOT uint32_t lw_memo_find(struct lw_thread *thread, const struct lw_frame *frame, uint64_t key)
+{
+	const struct lw_memos *memos = thread->memos;
+	uint32_t place = lw_memo_place(memos, frame), last = memos->last[place];
+	const struct lw_memo *memo;
+
+	if (LW_UNLIKELY(lw_memo_is_crowded(last)))
+		return find_in_crowd(thread, frame, key);
+	memo = &memos->entries[place][last % LW_MEMO_WAYS];
+	return LW_LIKELY(lw_memo_matches(thread, memo, frame, key)) ? memo->site : find_elsewhere(thread, frame, key, place);
+}
+
 /* Where to write; counts who has to go for it, with the place's own pc, until they are a crowd. */
 static uint32_t place_for(const struct lw_thread *thread, struct lw_memos *memos, const struct lw_frame *frame, uint32_t *way)
 {

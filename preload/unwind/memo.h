@@ -114,58 +114,50 @@ LW_INLINE bool lw_memo_links_hold(const struct lw_memo *memo, const struct lw_fr
 	return true;
 }
 
-/* The site, if this is the stack the entry remembers, else 0. */
-LW_INLINE uint32_t lw_memo_match(struct lw_thread *thread, const struct lw_memo *memo,
-		const struct lw_frame *frame, uint64_t key)
+/* Of four frames: what is not where it was. */
+LW_INLINE uint64_t lw_memo_four_differ(const uint16_t *slot, const uint64_t *pc, const uint64_t *words)
 {
-	const uint64_t *words = (const uint64_t *)frame->sp;
-	unsigned nr, i = 1;
+	return (words[slot[0]] ^ pc[0]) | (words[slot[1]] ^ pc[1]) | (words[slot[2]] ^ pc[2]) | (words[slot[3]] ^ pc[3]);
+}
 
+/*
+ * Are the return addresses where they were? Four at a time, so that the loads do not wait for a branch each; of the last
+ * four some may be looked at a second time.
+ */
+LW_INLINE bool lw_memo_frames_hold(const struct lw_memo *memo, const uint64_t *words)
+{
+	const uint16_t *slot = memo->halves + 1, *end = memo->halves + memo->nr;
+	const uint64_t *pc = memo->pcs + 1;
+
+	if (LW_UNLIKELY(slot + 4 > end)) {
+		for (; slot < end; slot++, pc++) {
+			if (words[*slot] != *pc)
+				return false;
+		}
+		return true;
+	}
+	for (; slot < end - 4; slot += 4, pc += 4) {
+		if (lw_memo_four_differ(slot, pc, words))
+			return false;
+	}
+	return !lw_memo_four_differ(end - 4, memo->pcs + memo->nr - 4, words);
+}
+
+/* Is this the stack the entry remembers? */
+LW_INLINE bool lw_memo_matches(const struct lw_thread *thread, const struct lw_memo *memo, const struct lw_frame *frame,
+		uint64_t key)
+{
 	__asm__("" : "+r"(memo)); /* one address: gcc would make it anew from table and place at each use */
-	nr = memo->nr;
-	if (memo->pc != frame->pc || memo->key != key ||
-			LW_UNLIKELY(memo->generation != lw_load(&lw_hot.generation)) ||
-			LW_UNLIKELY(frame->sp < thread->stack_lo ||
-					frame->sp + 8 * (uintptr_t)memo->max_slot + 8 > thread->stack_hi))
-		return 0;
-	for (; i + 4 <= nr; i += 4) {
-		const uint16_t *s = memo->halves + i;
-		const uint64_t *p = memo->pcs + i;
-
-		if ((words[s[0]] ^ p[0]) | (words[s[1]] ^ p[1]) | (words[s[2]] ^ p[2]) |
-				(words[s[3]] ^ p[3]))
-			return 0;
-	}
-	for (; i < nr; i++) {
-		if (words[memo->halves[i]] != memo->pcs[i])
-			return 0;
-	}
-	if (memo->fp_want != LW_LINK_REGISTER && frame->fp != frame->sp + 8 * (uintptr_t)memo->fp_want)
-		return 0;
-	return LW_LIKELY(!memo->nr_links) || lw_memo_links_hold(memo, frame) ? memo->site : 0;
+	return memo->pc == frame->pc && memo->key == key && LW_LIKELY(memo->generation == lw_load(&lw_hot.generation)) &&
+	       LW_LIKELY(frame->sp >= thread->stack_lo &&
+			       frame->sp + 8 * (uintptr_t)memo->max_slot + 8 <= thread->stack_hi) &&
+	       lw_memo_frames_hold(memo, (const uint64_t *)frame->sp) &&
+	       (memo->fp_want == LW_LINK_REGISTER || frame->fp == frame->sp + 8 * (uintptr_t)memo->fp_want) &&
+	       (LW_LIKELY(!memo->nr_links) || lw_memo_links_hold(memo, frame));
 }
 
-/* The site of this stack, or 0: walk it. */
-LW_INLINE uint32_t lw_memo_find(struct lw_thread *thread, const struct lw_frame *frame, uint64_t key)
-{
-	struct lw_memos *memos = thread->memos;
-	uint32_t place = lw_memo_place(memos, frame), last = memos->last[place], site = 0;
-
-	if (LW_UNLIKELY(lw_memo_is_crowded(last))) {
-		place = lw_memo_place_in_crowd(thread, memos, frame);
-		last = memos->last[place];
-	}
-
-	/* one loop, the likely entry first: two copies of the comparison cost instruction cache */
-	for (uint32_t i = 0; i < LW_MEMO_WAYS && !site; i++) {
-		uint32_t way = (last + i) % LW_MEMO_WAYS;
-
-		site = lw_memo_match(thread, &memos->entries[place][way], frame, key);
-		if (LW_UNLIKELY(site && i))
-			memos->last[place] = (uint8_t)(memos->last[place] / LW_MEMO_WAYS * LW_MEMO_WAYS + way);
-	}
-	return site;
-}
+/* The site of this stack, or 0: walk it. A function of its own: it wants all registers. */
+uint32_t lw_memo_find(struct lw_thread *thread, const struct lw_frame *frame, uint64_t key);
 
 /* Remembers what a walk found; does nothing for one that cannot be remembered. */
 void lw_memo_keep(const struct lw_thread *thread, const struct lw_frame *frame, const struct lw_stack *stack,

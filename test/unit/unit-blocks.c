@@ -2,9 +2,9 @@
 /*
  * unit-blocks.c - the block table against a plain array that remembers the same things.
  *
- * Blocks are only addresses here, so they may have any size anywhere. Each slot of the array is one
- * place where a block may start; places for big ones have the next granule to themselves, as real
- * blocks of that size do.
+ * Blocks are only addresses here. Each slot of the array is one place where a block may start, with room of
+ * its own up to the next, as real blocks have: small ones side by side, some further apart, some far, and
+ * runs in which all sorts come in turn, so that they meet in the coarse words.
  */
 #include "test/unit/tap.h"
 
@@ -14,12 +14,13 @@
 
 union lw_hot_page lw_hot_page __attribute__((aligned(4096)));
 
-enum { NR_SLOTS = 20000, NR_OPERATIONS = 1000000 };
+enum { NR_SLOTS = 19980 /* a multiple of the runs */, NR_OPERATIONS = 1000000 };
 
 struct slot {
 	uintptr_t granule; /* a block here starts at it, or 16 bytes further where there are halves */
 	uintptr_t address; /* of the block that is there */
-	bool is_for_big, is_live;
+	uint64_t room; /* bytes up to the next place */
+	bool is_live;
 	struct lw_block block;
 };
 
@@ -34,43 +35,50 @@ static uint64_t any(uint64_t below)
 	return (random_state * UINT64_C(0x2545f4914f6cdd1d) >> 11) % below;
 }
 
+/* How far apart places are in each run; taken in turn. */
+static const uint32_t distances[][4] = { { 32, 48, 64, 96 }, { 256, 272, 512, 1040 }, { 32 << 10, 40000, 1 << 20, 300 << 10 },
+	{ 32, 4096, 48, 272 }, { 1040, 32, 32, 128 << 10 }, { 256, 32, 256, 300 << 10 } };
+
 /* Runs of neighbouring places: low, across the end of leaves, and at the very end of the addresses. */
 static void lay_out(uint32_t shift)
 {
 	static const uintptr_t starts[] = { 0x10000, UINT64_C(0x555555000000) - 2000 * 32,
 		UINT64_C(0x7f0000ffff00), UINT64_C(0x7fffffff0000) - 4000 * 64, UINT64_C(1) << 40 };
-	uintptr_t granule_bytes = (uintptr_t)1 << shift;
+	const size_t nr_runs = LW_ARRAY_LENGTH(starts) * LW_ARRAY_LENGTH(distances), in_run = NR_SLOTS / nr_runs;
 
 	memset(slots, 0, sizeof(slots));
-	for (size_t i = 0; i < NR_SLOTS; i++) {
-		struct slot *slot = &slots[i];
-		size_t run = i / (NR_SLOTS / LW_ARRAY_LENGTH(starts)), in_run = i % (NR_SLOTS / LW_ARRAY_LENGTH(starts));
+	for (size_t run = 0, i = 0; run < nr_runs; run++) {
+		size_t sort = run % LW_ARRAY_LENGTH(distances);
+		/* sorts of one start lie apart, and not at a border of anything */
+		uintptr_t at = starts[run / LW_ARRAY_LENGTH(distances)] + sort * (UINT64_C(1) << 33) + sort * 0x1230;
 
-		/* of three granules the first holds small blocks, the second big ones, the third their rest */
-		slot->granule = starts[run] + in_run / 2 * 3 * granule_bytes + in_run % 2 * granule_bytes;
-		slot->is_for_big = in_run % 2;
-		if (shift == 4 && in_run % 5 == 0)
-			slot->granule += 8; /* a neighbour 8 bytes away has a table of its own */
+		if (at >> 46) /* too near the end of the addresses for that */
+			at -= sort * (UINT64_C(1) << 34);
+		for (size_t end = i + in_run; i < end; i++) {
+			slots[i] = (struct slot){ .granule = at, .room = distances[sort][i % 4] };
+			at += distances[sort][i % 4];
+			if (shift == 4 && i % 5 == 0) {
+				slots[i].granule += 8; /* a neighbour 8 bytes away has a table of its own */
+				slots[i].room -= 8;
+			}
+		}
 	}
 }
 
-static uint64_t any_bytes(bool may_be_big)
+static uint64_t any_bytes(uint64_t room)
 {
-	static const uint64_t small[] = { 0, 1, 8, 24, 4096, (1 << 18) - 2 };
-	static const uint64_t big[] = { (1 << 18) - 1, 1 << 18, (1 << 18) + 1, UINT64_C(1) << 32,
-		UINT64_C(1) << 40, (UINT64_C(1) << 47) - 1 };
+	static const uint64_t edges[] = { 0, 1, 8, 255, 256, (1 << 15) - 2, (1 << 15) - 1, 1 << 15, (1 << 18) - 2, (1 << 18) - 1, 1 << 18 };
+	uint64_t edge = edges[any(LW_ARRAY_LENGTH(edges))];
 
-	if (may_be_big && any(2))
-		return big[any(LW_ARRAY_LENGTH(big))];
-	return any(2) ? small[any(LW_ARRAY_LENGTH(small))] : any((1 << 18) - 1);
+	return edge <= room && any(2) ? edge : any(2) ? room : any(room + 1);
 }
 
-static struct lw_block any_block(bool may_be_big)
+static struct lw_block any_block(uint64_t room)
 {
 	return (struct lw_block){
 		.site = (uint32_t)any(LW_MAX_BLOCK_SITES),
 		.birth = (uint32_t)any(LW_BLOCK_LAST_BIRTH + 1),
-		.bytes = any_bytes(may_be_big),
+		.bytes = any_bytes(room),
 		.family = (enum lw_family)any(3),
 	};
 }
@@ -83,11 +91,12 @@ static bool is_same(const struct lw_block *a, const struct lw_block *b)
 
 static bool try_insert(struct slot *slot)
 {
-	struct lw_block block = any_block(slot->is_for_big), stale;
+	struct lw_block block, stale;
 	bool is_stale, is_good;
 
 	if (!slot->is_live)
-		slot->address = slot->granule + (lw_hot.granule_shift == 5 && any(2) ? 16 : 0);
+		slot->address = slot->granule + (lw_hot.granule_shift == 5 && slot->room >= 48 && any(2) ? 16 : 0);
+	block = any_block(slot->granule + slot->room - slot->address);
 	is_good = lw_blocks_insert(slot->address, &block, &is_stale, &stale) && is_stale == slot->is_live &&
 		  (!is_stale || is_same(&stale, &slot->block));
 	slot->is_live = true;
@@ -252,7 +261,7 @@ static void test_forks(void)
 		if (forked.now)
 			lw_blocks_fork_child();
 		for (uintptr_t i = 0; i < 10; i++)
-			is_good &= insert(0x50000000 + forked.now * 0x3000000 + i * 64,
+			is_good &= insert(0x50000000 + forked.now * 0x3000000 + i * (1 << 20),
 					i % 2 ? 100 : 1 << 20, forked.now);
 		forked.nr_seen = 0;
 		lw_blocks_visit(check_generation, &forked);
