@@ -185,15 +185,14 @@ _Static_assert(NGREG <= LW_PTRACE_REGS, "both fit the same room");
 #define LW_SIGNAL_RETURN "mov $15, %eax\n\tsyscall"
 
 /*
- * The caller of a hook: its return address, its stack pointer after the return, its frame pointer.
- * Only valid in a function that is itself the hook (never inlined into another function).
+ * Declares `call`, a struct lw_call on the stack: the frame pointer and the return address of a hook's caller, and
+ * behind them its stack as it is after the return. Only valid in a function that is itself the hook (never inlined into
+ * another function). The local whose address is given away keeps the compiler from ending the hook by a jump, which
+ * would take the frame away under whoever was given `call`.
  */
-#define LW_CALLER(pc_, sp_, fp_)                                                                   \
-	do {                                                                                       \
-		const uintptr_t *lw_fa_ = __builtin_frame_address(0);                              \
-		(fp_) = lw_fa_[0];                                                                 \
-		(pc_) = lw_fa_[1];                                                                 \
-		(sp_) = (uintptr_t)(lw_fa_ + 2);                                                   \
-	} while (0)
+#define LW_CALLER(call)                                                                            \
+	char call##_stays_;                                                                        \
+	const struct lw_call *const call = __builtin_frame_address(0);                             \
+	__asm__ volatile("" : : "r"(&call##_stays_) : "memory")
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * c.c - the C allocation functions, interposed. Each does the real call and tells track; no more.
  *
- * LW_CALLER makes each have a frame pointer, so that the caller is found in one load. An allocation is
+ * LW_CALLER makes each have a frame pointer: what it points to is the caller. An allocation is
  * recorded after it succeeded, a block forgotten before it is released. Aliases of one function are
  * separate functions on purpose: a program may compare their addresses.
  */
@@ -16,10 +16,6 @@
 #include "preload/record/sites.h"
 #include "preload/record/track.h"
 #include "preload/unwind/modules.h"
-
-#define FRAME()                                                                                    \
-	struct lw_frame frame;                                                                     \
-	LW_CALLER(frame.pc, frame.sp, frame.fp)
 
 void *reallocarray(void *ptr, size_t nr, size_t bytes);
 void *memalign(size_t align, size_t bytes);
@@ -39,50 +35,50 @@ void _exit(int status) __attribute__((noreturn));
 static void *(*const volatile everybodys_realloc)(void *, size_t) = realloc;
 static void (*const volatile everybodys_free)(void *) = free;
 
-LW_INLINE void *record(void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+LW_INLINE void *record(void *ptr, size_t bytes, enum lw_kind kind, const struct lw_call *call)
 {
 	if (LW_UNLIKELY(!ptr)) {
-		lw_track_nothing(kind, frame);
+		lw_track_nothing(kind, call);
 		return NULL;
 	}
 	if (LW_UNLIKELY(lw_early_owns(ptr)))
 		return ptr;
-	return lw_track_new(ptr, bytes, kind, frame);
+	return lw_track_new(ptr, bytes, kind, call);
 }
 
 LW_EXPORT void *malloc(size_t bytes)
 {
-	FRAME();
-	return record(lw_real.malloc(bytes), bytes, LW_KIND_MALLOC, &frame);
+	LW_CALLER(call);
+	return record(lw_real.malloc(bytes), bytes, LW_KIND_MALLOC, call);
 }
 
 LW_EXPORT void *calloc(size_t nr, size_t bytes)
 {
-	FRAME();
-	return record(lw_real.calloc(nr, bytes), nr * bytes, LW_KIND_CALLOC, &frame);
+	LW_CALLER(call);
+	return record(lw_real.calloc(nr, bytes), nr * bytes, LW_KIND_CALLOC, call);
 }
 
 LW_EXPORT void free(void *ptr)
 {
-	FRAME();
+	LW_CALLER(call);
 	if (!ptr) {
-		lw_track_nothing(LW_KIND_FREE, &frame);
+		lw_track_nothing(LW_KIND_FREE, call);
 		return;
 	}
 	if (lw_early_owns(ptr)) {
 		lw_early_free(ptr);
 		return;
 	}
-	lw_track_free(ptr, LW_KIND_FREE, &frame);
+	lw_track_free(ptr, LW_KIND_FREE, call);
 	lw_real.free(ptr);
 }
 
 LW_EXPORT void cfree(void *ptr)
 {
-	FRAME();
+	LW_CALLER(call);
 	if (!ptr || lw_early_owns(ptr))
 		return;
-	lw_track_free(ptr, LW_KIND_FREE, &frame);
+	lw_track_free(ptr, LW_KIND_FREE, call);
 	lw_real.free(ptr);
 }
 
@@ -92,27 +88,27 @@ LW_EXPORT void cfree(void *ptr)
  */
 LW_EXPORT void free_sized(void *ptr, size_t bytes)
 {
-	FRAME();
+	LW_CALLER(call);
 	if (!ptr || lw_early_owns(ptr))
 		return;
 	if (LW_UNLIKELY(lw_real.is_overridden)) {
 		everybodys_free(ptr);
 		return;
 	}
-	lw_track_free_promised(ptr, bytes, &frame);
+	lw_track_free_promised(ptr, bytes, call);
 	lw_real.free(ptr);
 }
 
 LW_EXPORT void free_aligned_sized(void *ptr, size_t align, size_t bytes)
 {
-	FRAME();
+	LW_CALLER(call);
 	if (!ptr || lw_early_owns(ptr))
 		return;
 	if (LW_UNLIKELY(lw_real.is_overridden)) {
 		everybodys_free(ptr);
 		return;
 	}
-	lw_track_free_aligned(ptr, LW_KIND_FREE, align, &bytes, &frame);
+	lw_track_free_aligned(ptr, LW_KIND_FREE, align, &bytes, call);
 	lw_real.free(ptr);
 }
 
@@ -127,7 +123,7 @@ static void *move_early(void *ptr, size_t bytes)
 	return moved;
 }
 
-LW_INLINE void *resize(void *ptr, size_t bytes, const struct lw_frame *frame)
+LW_INLINE void *resize(void *ptr, size_t bytes, const struct lw_call *call)
 {
 	struct lw_hidden old, fresh;
 	struct lw_block block;
@@ -135,83 +131,83 @@ LW_INLINE void *resize(void *ptr, size_t bytes, const struct lw_frame *frame)
 	void *moved;
 
 	if (LW_UNLIKELY(lw_early_owns(ptr)))
-		return record(move_early(ptr, bytes), bytes, LW_KIND_REALLOC, frame);
+		return record(move_early(ptr, bytes), bytes, LW_KIND_REALLOC, call);
 	old = lw_hide(ptr);
-	is_tracked = ptr && lw_track_detach(old, frame, &block);
+	is_tracked = ptr && lw_track_detach(old, call, &block);
 	moved = lw_real.realloc((void *)lw_reveal(old), bytes);
 	if (LW_UNLIKELY(!moved && bytes)) {
 		if (is_tracked)
 			lw_track_reattach(old, &block);
-		lw_track_nothing(LW_KIND_REALLOC, frame);
+		lw_track_nothing(LW_KIND_REALLOC, call);
 		return NULL;
 	}
 	if (!is_tracked)
-		return record(moved, bytes, LW_KIND_REALLOC, frame);
+		return record(moved, bytes, LW_KIND_REALLOC, call);
 	fresh = lw_hide(moved); /* it may be where it was */
 	lw_track_forget(old, &block);
-	return record((void *)lw_reveal(fresh), bytes, LW_KIND_REALLOC, frame);
+	return record((void *)lw_reveal(fresh), bytes, LW_KIND_REALLOC, call);
 }
 
 LW_EXPORT void *realloc(void *ptr, size_t bytes)
 {
-	FRAME();
-	return resize(ptr, bytes, &frame);
+	LW_CALLER(call);
+	return resize(ptr, bytes, call);
 }
 
 LW_EXPORT void *reallocarray(void *ptr, size_t nr, size_t bytes)
 {
 	size_t product;
 
-	FRAME();
+	LW_CALLER(call);
 	if (__builtin_mul_overflow(nr, bytes, &product)) {
-		lw_track_nothing(LW_KIND_REALLOC, &frame);
+		lw_track_nothing(LW_KIND_REALLOC, call);
 		errno = ENOMEM;
 		return NULL;
 	}
 	if (LW_UNLIKELY(lw_real.is_overridden))
 		return everybodys_realloc(ptr, product);
-	return resize(ptr, product, &frame);
+	return resize(ptr, product, call);
 }
 
 LW_EXPORT void *memalign(size_t align, size_t bytes)
 {
-	FRAME();
-	return record(lw_real.memalign(align, bytes), bytes, LW_KIND_ALIGNED, &frame);
+	LW_CALLER(call);
+	return record(lw_real.memalign(align, bytes), bytes, LW_KIND_ALIGNED, call);
 }
 
 LW_EXPORT void *aligned_alloc(size_t align, size_t bytes)
 {
 	void *ptr;
 
-	FRAME();
+	LW_CALLER(call);
 	ptr = lw_real.aligned_alloc(align, bytes);
 	if (!ptr)
-		lw_track_nothing(LW_KIND_ALIGNED, &frame);
+		lw_track_nothing(LW_KIND_ALIGNED, call);
 	if (!ptr || lw_early_owns(ptr))
 		return ptr;
-	return lw_track_new_aligned(ptr, bytes, align, LW_KIND_ALIGNED, &frame); /* free_aligned_sized() may be told another */
+	return lw_track_new_aligned(ptr, bytes, align, LW_KIND_ALIGNED, call); /* free_aligned_sized() may be told another */
 }
 
 LW_EXPORT int posix_memalign(void **out, size_t align, size_t bytes)
 {
 	int error;
 
-	FRAME();
+	LW_CALLER(call);
 	error = lw_real.posix_memalign(out, align, bytes);
-	(void)record(error ? NULL : *out, bytes, LW_KIND_ALIGNED, &frame);
+	(void)record(error ? NULL : *out, bytes, LW_KIND_ALIGNED, call);
 	return error;
 }
 
 LW_EXPORT void *valloc(size_t bytes)
 {
-	FRAME();
-	return record(lw_real.valloc(bytes), bytes, LW_KIND_ALIGNED, &frame);
+	LW_CALLER(call);
+	return record(lw_real.valloc(bytes), bytes, LW_KIND_ALIGNED, call);
 }
 
 LW_EXPORT void *pvalloc(size_t bytes)
 {
-	FRAME();
-	return record(lw_real.pvalloc(bytes), bytes, LW_KIND_ALIGNED, &frame);
+	LW_CALLER(call);
+	return record(lw_real.pvalloc(bytes), bytes, LW_KIND_ALIGNED, call);
 }
 
 LW_EXPORT size_t malloc_usable_size(void *ptr)

@@ -28,12 +28,12 @@ static const enum lw_kind new_kinds[] = { LW_KIND_NEW, LW_KIND_NEW_ARRAY };
 static const enum lw_kind delete_kinds[] = { LW_KIND_DELETE, LW_KIND_DELETE_ARRAY };
 
 /* The operator that the caller's own library would have used without us, or NULL. */
-static void *find_callers(const struct lw_frame *frame, const char *name)
+static void *find_callers(const struct lw_call *call, const char *name)
 {
 	struct dl_find_object caller, found;
 	void *function, *handle;
 
-	if (_dl_find_object((void *)frame->pc, &caller))
+	if (_dl_find_object((void *)call->pc, &caller))
 		return NULL;
 	/* its link map is no handle yet: one that was only loaded as a dependency has no search list */
 	handle = dlopen(caller.dlfo_link_map->l_name, RTLD_LAZY | RTLD_NOLOAD);
@@ -52,50 +52,50 @@ static void *find_callers(const struct lw_frame *frame, const char *name)
  * Memory ran out: new_handler and bad_alloc are the real operator's. May not return. Of the caller's
  * library it is the plain one for arrays too: its new[] jumps to new, and with it to us, from nowhere.
  */
-static LW_COLD void *fail_new(size_t bytes, int shape, const struct lw_frame *frame)
+static LW_COLD void *fail_new(size_t bytes, int shape, const struct lw_call *call)
 {
 	void *(*op)(size_t) = lw_real.op_new[shape];
 	void *found;
 
 	if (!op) {
-		found = find_callers(frame, "_Znwm");
+		found = find_callers(call, "_Znwm");
 		memcpy(&op, &found, sizeof(op));
 	}
 	return op ? op(bytes) : NULL;
 }
 
-static LW_COLD void *fail_new_aligned(size_t bytes, size_t align, int shape, const struct lw_frame *frame)
+static LW_COLD void *fail_new_aligned(size_t bytes, size_t align, int shape, const struct lw_call *call)
 {
 	void *(*op)(size_t, size_t) = lw_real.op_new_aligned[shape];
 	void *found;
 
 	if (!op) {
-		found = find_callers(frame, "_ZnwmSt11align_val_t");
+		found = find_callers(call, "_ZnwmSt11align_val_t");
 		memcpy(&op, &found, sizeof(op));
 	}
 	return op ? op(bytes, align) : NULL;
 }
 
 /* The nothrow forms: the real one asks new_handler and catches what is thrown. */
-static LW_COLD void *fail_new_nothrow(size_t bytes, const void *tag, int shape, const struct lw_frame *frame)
+static LW_COLD void *fail_new_nothrow(size_t bytes, const void *tag, int shape, const struct lw_call *call)
 {
 	static const char *const names[] = { "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t" };
 	void *(*op)(size_t, const void *);
 	void *found = lw_real.op_new[shape] ? dlsym(RTLD_NEXT, names[shape])
-					    : find_callers(frame, names[shape]);
+					    : find_callers(call, names[shape]);
 
 	memcpy(&op, &found, sizeof(op));
 	return op ? op(bytes, tag) : NULL;
 }
 
 static LW_COLD void *fail_new_aligned_nothrow(size_t bytes, size_t align, const void *tag, int shape,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
 	static const char *const names[] = { "_ZnwmSt11align_val_tRKSt9nothrow_t",
 		"_ZnamSt11align_val_tRKSt9nothrow_t" };
 	void *(*op)(size_t, size_t, const void *);
 	void *found = lw_real.op_new[shape] ? dlsym(RTLD_NEXT, names[shape])
-					    : find_callers(frame, names[shape]);
+					    : find_callers(call, names[shape]);
 
 	memcpy(&op, &found, sizeof(op));
 	return op ? op(bytes, align, tag) : NULL;
@@ -106,41 +106,41 @@ LW_INLINE bool is_plain(int shape)
 	return lw_real.new_is_malloc || !lw_real.op_new[shape];
 }
 
-LW_INLINE void *record(void *ptr, size_t bytes, int shape, const struct lw_frame *frame)
+LW_INLINE void *record(void *ptr, size_t bytes, int shape, const struct lw_call *call)
 {
 	if (LW_UNLIKELY(!ptr || lw_early_owns(ptr)))
 		return ptr;
-	return lw_track_new(ptr, bytes, new_kinds[shape], frame);
+	return lw_track_new(ptr, bytes, new_kinds[shape], call);
 }
 
-static void *record_aligned(void *ptr, size_t bytes, size_t align, int shape, const struct lw_frame *frame)
+static void *record_aligned(void *ptr, size_t bytes, size_t align, int shape, const struct lw_call *call)
 {
 	if (LW_UNLIKELY(!ptr || lw_early_owns(ptr)))
 		return ptr;
-	return lw_track_new_aligned(ptr, bytes, align, new_kinds[shape], frame);
+	return lw_track_new_aligned(ptr, bytes, align, new_kinds[shape], call);
 }
 
 /* The block came from a foreign operator, which may have passed through our malloc on its way. */
-static void *record_outer(void *ptr, size_t bytes, int shape, const struct lw_frame *frame)
+static void *record_outer(void *ptr, size_t bytes, int shape, const struct lw_call *call)
 {
 	struct lw_hidden hidden = lw_hide(ptr);
 
 	if (ptr)
 		lw_track_undo(hidden);
-	return record((void *)lw_reveal(hidden), bytes, shape, frame);
+	return record((void *)lw_reveal(hidden), bytes, shape, call);
 }
 
 static void *record_outer_aligned(void *ptr, size_t bytes, size_t align, int shape,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
 	struct lw_hidden hidden = lw_hide(ptr);
 
 	if (ptr)
 		lw_track_undo(hidden);
-	return record_aligned((void *)lw_reveal(hidden), bytes, align, shape, frame);
+	return record_aligned((void *)lw_reveal(hidden), bytes, align, shape, call);
 }
 
-LW_INLINE void *allocate(size_t bytes, int shape, const struct lw_frame *frame)
+LW_INLINE void *allocate(size_t bytes, int shape, const struct lw_call *call)
 {
 	void *ptr;
 
@@ -149,12 +149,12 @@ LW_INLINE void *allocate(size_t bytes, int shape, const struct lw_frame *frame)
 	if (LW_LIKELY(is_plain(shape))) {
 		ptr = lw_real.malloc(bytes ? bytes : 1);
 		if (LW_LIKELY(ptr))
-			return record(ptr, bytes, shape, frame);
+			return record(ptr, bytes, shape, call);
 	}
-	return record_outer(fail_new(bytes, shape, frame), bytes, shape, frame);
+	return record_outer(fail_new(bytes, shape, call), bytes, shape, call);
 }
 
-LW_INLINE void *allocate_nothrow(size_t bytes, const void *tag, int shape, const struct lw_frame *frame)
+LW_INLINE void *allocate_nothrow(size_t bytes, const void *tag, int shape, const struct lw_call *call)
 {
 	void *ptr;
 
@@ -163,9 +163,9 @@ LW_INLINE void *allocate_nothrow(size_t bytes, const void *tag, int shape, const
 	if (LW_LIKELY(is_plain(shape))) {
 		ptr = lw_real.malloc(bytes ? bytes : 1);
 		if (LW_LIKELY(ptr))
-			return record(ptr, bytes, shape, frame);
+			return record(ptr, bytes, shape, call);
 	}
-	return record_outer(fail_new_nothrow(bytes, tag, shape, frame), bytes, shape, frame);
+	return record_outer(fail_new_nothrow(bytes, tag, shape, call), bytes, shape, call);
 }
 
 /* As libstdc++ does it: aligned_alloc of the size rounded up to the alignment. */
@@ -180,7 +180,7 @@ LW_INLINE void *try_aligned(size_t bytes, size_t align)
 	return lw_real.aligned_alloc(align, LW_ALIGN_UP(whole, align));
 }
 
-LW_INLINE void *allocate_aligned(size_t bytes, size_t align, int shape, const struct lw_frame *frame)
+LW_INLINE void *allocate_aligned(size_t bytes, size_t align, int shape, const struct lw_call *call)
 {
 	void *ptr;
 
@@ -189,13 +189,13 @@ LW_INLINE void *allocate_aligned(size_t bytes, size_t align, int shape, const st
 	if (LW_LIKELY(is_plain(shape))) {
 		ptr = try_aligned(bytes, align);
 		if (LW_LIKELY(ptr))
-			return record_aligned(ptr, bytes, align, shape, frame);
+			return record_aligned(ptr, bytes, align, shape, call);
 	}
-	return record_outer_aligned(fail_new_aligned(bytes, align, shape, frame), bytes, align, shape, frame);
+	return record_outer_aligned(fail_new_aligned(bytes, align, shape, call), bytes, align, shape, call);
 }
 
 LW_INLINE void *allocate_aligned_nothrow(size_t bytes, size_t align, const void *tag, int shape,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
 	void *ptr;
 
@@ -204,10 +204,10 @@ LW_INLINE void *allocate_aligned_nothrow(size_t bytes, size_t align, const void 
 	if (LW_LIKELY(is_plain(shape))) {
 		ptr = try_aligned(bytes, align);
 		if (LW_LIKELY(ptr))
-			return record_aligned(ptr, bytes, align, shape, frame);
+			return record_aligned(ptr, bytes, align, shape, call);
 	}
-	ptr = fail_new_aligned_nothrow(bytes, align, tag, shape, frame);
-	return record_outer_aligned(ptr, bytes, align, shape, frame);
+	ptr = fail_new_aligned_nothrow(bytes, align, tag, shape, call);
+	return record_outer_aligned(ptr, bytes, align, shape, call);
 }
 
 /*
@@ -254,22 +254,22 @@ LW_INLINE bool is_free(int shape)
 	return LW_LIKELY(lw_real.delete_is_free) || !lw_real.op_delete[shape];
 }
 
-LW_INLINE void release(void *ptr, int shape, const struct lw_frame *frame)
+LW_INLINE void release(void *ptr, int shape, const struct lw_call *call)
 {
 	if (!ptr || lw_early_owns(ptr))
 		return;
-	lw_track_free(ptr, delete_kinds[shape], frame);
+	lw_track_free(ptr, delete_kinds[shape], call);
 	if (LW_LIKELY(is_free(shape)))
 		lw_real.free(ptr);
 	else
 		pass_on(ptr, shape);
 }
 
-LW_INLINE void release_sized(void *ptr, size_t bytes, int shape, const struct lw_frame *frame)
+LW_INLINE void release_sized(void *ptr, size_t bytes, int shape, const struct lw_call *call)
 {
 	if (!ptr || lw_early_owns(ptr))
 		return;
-	lw_track_free_sized(ptr, delete_kinds[shape], bytes, frame);
+	lw_track_free_sized(ptr, delete_kinds[shape], bytes, call);
 	if (LW_LIKELY(is_free(shape)))
 		lw_real.free(ptr);
 	else
@@ -277,11 +277,11 @@ LW_INLINE void release_sized(void *ptr, size_t bytes, int shape, const struct lw
 }
 
 LW_INLINE void release_aligned(void *ptr, size_t align, const size_t *bytes, int shape,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
 	if (!ptr || lw_early_owns(ptr))
 		return;
-	lw_track_free_aligned(ptr, delete_kinds[shape], align, bytes, frame);
+	lw_track_free_aligned(ptr, delete_kinds[shape], align, bytes, call);
 	if (LW_LIKELY(is_free(shape)))
 		lw_real.free(ptr);
 	else
@@ -293,39 +293,38 @@ LW_INLINE void release_aligned(void *ptr, size_t align, const size_t *bytes, int
 	type name parameters;                                                                      \
 	LW_EXPORT type name parameters                                                             \
 	{                                                                                          \
-		struct lw_frame frame;                                                             \
-		LW_CALLER(frame.pc, frame.sp, frame.fp);                                           \
+		LW_CALLER(call);                                                                   \
 		__VA_ARGS__;                                                                       \
 	}
 
-HOOK(void *, _Znwm, (size_t n), return allocate(n, SCALAR, &frame))
-HOOK(void *, _Znam, (size_t n), return allocate(n, ARRAY, &frame))
+HOOK(void *, _Znwm, (size_t n), return allocate(n, SCALAR, call))
+HOOK(void *, _Znam, (size_t n), return allocate(n, ARRAY, call))
 HOOK(void *, _ZnwmRKSt9nothrow_t, (size_t n, const void *tag),
-		return allocate_nothrow(n, tag, SCALAR, &frame))
+		return allocate_nothrow(n, tag, SCALAR, call))
 HOOK(void *, _ZnamRKSt9nothrow_t, (size_t n, const void *tag),
-		return allocate_nothrow(n, tag, ARRAY, &frame))
+		return allocate_nothrow(n, tag, ARRAY, call))
 HOOK(void *, _ZnwmSt11align_val_t, (size_t n, size_t align),
-		return allocate_aligned(n, align, SCALAR, &frame))
+		return allocate_aligned(n, align, SCALAR, call))
 HOOK(void *, _ZnamSt11align_val_t, (size_t n, size_t align),
-		return allocate_aligned(n, align, ARRAY, &frame))
+		return allocate_aligned(n, align, ARRAY, call))
 HOOK(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, (size_t n, size_t align, const void *tag),
-		return allocate_aligned_nothrow(n, align, tag, SCALAR, &frame))
+		return allocate_aligned_nothrow(n, align, tag, SCALAR, call))
 HOOK(void *, _ZnamSt11align_val_tRKSt9nothrow_t, (size_t n, size_t align, const void *tag),
-		return allocate_aligned_nothrow(n, align, tag, ARRAY, &frame))
+		return allocate_aligned_nothrow(n, align, tag, ARRAY, call))
 
-HOOK(void, _ZdlPv, (void *ptr), release(ptr, SCALAR, &frame))
-HOOK(void, _ZdaPv, (void *ptr), release(ptr, ARRAY, &frame))
-HOOK(void, _ZdlPvm, (void *ptr, size_t n), release_sized(ptr, n, SCALAR, &frame))
-HOOK(void, _ZdaPvm, (void *ptr, size_t n), release_sized(ptr, n, ARRAY, &frame))
-HOOK(void, _ZdlPvRKSt9nothrow_t, (void *ptr, const void *tag), (void)tag; release(ptr, SCALAR, &frame))
-HOOK(void, _ZdaPvRKSt9nothrow_t, (void *ptr, const void *tag), (void)tag; release(ptr, ARRAY, &frame))
-HOOK(void, _ZdlPvSt11align_val_t, (void *ptr, size_t align), release_aligned(ptr, align, NULL, SCALAR, &frame))
-HOOK(void, _ZdaPvSt11align_val_t, (void *ptr, size_t align), release_aligned(ptr, align, NULL, ARRAY, &frame))
+HOOK(void, _ZdlPv, (void *ptr), release(ptr, SCALAR, call))
+HOOK(void, _ZdaPv, (void *ptr), release(ptr, ARRAY, call))
+HOOK(void, _ZdlPvm, (void *ptr, size_t n), release_sized(ptr, n, SCALAR, call))
+HOOK(void, _ZdaPvm, (void *ptr, size_t n), release_sized(ptr, n, ARRAY, call))
+HOOK(void, _ZdlPvRKSt9nothrow_t, (void *ptr, const void *tag), (void)tag; release(ptr, SCALAR, call))
+HOOK(void, _ZdaPvRKSt9nothrow_t, (void *ptr, const void *tag), (void)tag; release(ptr, ARRAY, call))
+HOOK(void, _ZdlPvSt11align_val_t, (void *ptr, size_t align), release_aligned(ptr, align, NULL, SCALAR, call))
+HOOK(void, _ZdaPvSt11align_val_t, (void *ptr, size_t align), release_aligned(ptr, align, NULL, ARRAY, call))
 HOOK(void, _ZdlPvmSt11align_val_t, (void *ptr, size_t n, size_t align),
-		release_aligned(ptr, align, &n, SCALAR, &frame))
+		release_aligned(ptr, align, &n, SCALAR, call))
 HOOK(void, _ZdaPvmSt11align_val_t, (void *ptr, size_t n, size_t align),
-		release_aligned(ptr, align, &n, ARRAY, &frame))
+		release_aligned(ptr, align, &n, ARRAY, call))
 HOOK(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t align, const void *tag),
-		(void)tag; release_aligned(ptr, align, NULL, SCALAR, &frame))
+		(void)tag; release_aligned(ptr, align, NULL, SCALAR, call))
 HOOK(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t align, const void *tag),
-		(void)tag; release_aligned(ptr, align, NULL, ARRAY, &frame))
+		(void)tag; release_aligned(ptr, align, NULL, ARRAY, call))

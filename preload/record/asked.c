@@ -123,12 +123,13 @@ void lw_asked_take_back(struct lw_pending *place)
 	lw_hint_pop(&lw_self, place);
 }
 
-void lw_track_nothing_slowly(enum lw_kind kind, const struct lw_frame *frame)
+void lw_track_nothing_slowly(enum lw_kind kind, const struct lw_call *call)
 {
+	const struct lw_frame frame = lw_frame_of(call);
 	struct lw_thread *thread = &lw_self;
 
 	if (!lw_hint_is_pending(thread) || !lw_track_enter())
 		return;
-	(void)lw_hint_find(thread, kind, frame);
+	(void)lw_hint_find(thread, kind, &frame);
 	lw_track_leave();
 }

@@ -9,7 +9,7 @@ enum {
 	PAGE_WORDS = 4096 / sizeof(uint64_t),
 	COARSE_BYTES = 1 << LW_COARSE_SHIFT,
 	FORM_BYTES = 1 << LW_FORM_SHIFT,
-	LEAST_COARSE = COARSE_BYTES, /* two blocks of this size never start in one coarse word */
+	LEAST_COARSE = 2 * COARSE_BYTES, /* blocks of this size never meet in a coarse word; and small ones are not likely to be near */
 	HEADS_AT_ONCE = 1024,
 };
 

@@ -48,15 +48,16 @@ LW_INLINE void note_release(struct lw_thread *thread, const void *ptr, const str
 }
 
 static LW_NOINLINE void release_slowly(const void *ptr, const struct lw_release *release,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
+	const struct lw_frame frame = lw_frame_of(call);
 	struct lw_thread *thread = &lw_self;
 
 	if (lw_hot.sample_bytes && !lw_sample_holds((uintptr_t)ptr))
 		return; /* it was passed over */
 	if (!lw_track_enter())
 		return; /* a record may stay: it is replaced, and counted, when the address comes again */
-	note_release(thread, ptr, release, frame, lw_hint_find(thread, release->kind, frame));
+	note_release(thread, ptr, release, &frame, lw_hint_find(thread, release->kind, &frame));
 	lw_track_leave();
 }
 
@@ -69,28 +70,30 @@ LW_INLINE struct lw_release describe(enum lw_kind kind, bool has_bytes, size_t b
 }
 
 static LW_COLD void closed(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
 	const struct lw_release release = describe(kind, has_bytes, bytes);
 
-	release_slowly(ptr, &release, frame);
+	release_slowly(ptr, &release, call);
 }
 
 /* There is no block at this address. */
 static LW_COLD void wrong_address(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame, uint32_t hint)
+		const struct lw_call *call, uint32_t hint)
 {
+	const struct lw_frame frame = lw_frame_of(call);
 	const struct lw_release release = describe(kind, has_bytes, bytes);
 
-	lw_wrong_address(&lw_self, (uintptr_t)ptr, &release, frame, hint);
+	lw_wrong_address(&lw_self, (uintptr_t)ptr, &release, &frame, hint);
 }
 
 static LW_COLD void wrong(const struct lw_block *block, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame, uint32_t hint)
+		const struct lw_call *call, uint32_t hint)
 {
+	const struct lw_frame frame = lw_frame_of(call);
 	const struct lw_release release = describe(kind, has_bytes, bytes);
 
-	lw_wrong_release(&lw_self, block, &release, frame, hint);
+	lw_wrong_release(&lw_self, block, &release, &frame, hint);
 }
 
 /* lw_family_of(), for a kind that the compiler does not know: one load. */
@@ -115,102 +118,113 @@ static bool is_right(const struct lw_block *block, enum lw_kind kind, bool has_b
 
 /* A right release that may be announced: that site is used up. The gate to be. */
 static LW_NOINLINE enum lw_gate search_release(struct lw_thread *thread, enum lw_kind kind,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
-	(void)lw_hint_find(thread, kind, frame);
+	const struct lw_frame frame = lw_frame_of(call);
+
+	(void)lw_hint_find(thread, kind, &frame);
 	return lw_open_or_look(thread);
 }
 
 /* The rest of a release that is not as it should be, or of a parent's block. */
 static LW_COLD void rest_of_odd(const struct lw_block *block, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
+	const struct lw_frame frame = lw_frame_of(call);
+
 	count_removed(&lw_self, NULL, block); /* all are recorded here, so where it lay does not matter */
 	if (!is_right(block, kind, has_bytes, bytes))
-		wrong(block, kind, has_bytes, bytes, frame, lw_hint_find(&lw_self, kind, frame));
+		wrong(block, kind, has_bytes, bytes, call, lw_hint_find(&lw_self, kind, &frame));
 	else
-		(void)lw_hint_find(&lw_self, kind, frame);
+		(void)lw_hint_find(&lw_self, kind, &frame);
 	lw_leave_quickly(&lw_self, lw_open_or_look(&lw_self));
 }
 
 static LW_COLD void rest_of_missing(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
-	wrong_address(ptr, kind, has_bytes, bytes, frame, lw_hint_find(&lw_self, kind, frame));
+	const struct lw_frame frame = lw_frame_of(call);
+
+	wrong_address(ptr, kind, has_bytes, bytes, call, lw_hint_find(&lw_self, kind, &frame));
 	lw_leave_quickly(&lw_self, lw_open_or_look(&lw_self));
 }
 
 /* A release whose record is not in a fine word, or is not as a right release has it. */
 static LW_NOINLINE void release_oddly(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame, bool is_announced)
+		const struct lw_call *call, bool is_announced)
 {
+	const struct lw_frame frame = lw_frame_of(call);
 	struct lw_thread *thread = &lw_self;
 	enum lw_gate after = is_announced ? LW_GATE_LOOK : LW_GATE_OPEN;
 	struct lw_block block;
 
 	if (LW_UNLIKELY(!lw_blocks_remove((uintptr_t)ptr, &block))) {
-		rest_of_missing(ptr, kind, has_bytes, bytes, frame);
+		rest_of_missing(ptr, kind, has_bytes, bytes, call);
 		return;
 	}
 	if (LW_UNLIKELY(block.is_inherited || !is_right(&block, kind, has_bytes, bytes))) {
-		rest_of_odd(&block, kind, has_bytes, bytes, frame);
+		rest_of_odd(&block, kind, has_bytes, bytes, call);
 		return;
 	}
-	if (is_announced && LW_UNLIKELY(!lw_hint_use_known(thread, frame)))
-		after = search_release(thread, kind, frame);
+	if (is_announced && LW_UNLIKELY(!lw_hint_use_known(thread, &frame)))
+		after = search_release(thread, kind, call);
 	lw_count_free(thread, block.site, block.bytes, 1);
 	lw_leave_quickly(thread, after);
 }
 
 LW_INLINE void release_as(const void *ptr, enum lw_kind kind, bool has_bytes, size_t bytes,
-		const struct lw_frame *frame, bool is_announced)
+		const struct lw_call *call, bool is_announced)
 {
 	struct lw_thread *thread = lw_own_thread();
 	enum lw_gate after = is_announced ? LW_GATE_LOOK : LW_GATE_OPEN; /* another will come soon */
 	uint64_t *at = lw_block_fine_only((uintptr_t)ptr), word, block_bytes;
 
 	if (LW_UNLIKELY(!at)) {
-		release_oddly(ptr, kind, has_bytes, bytes, frame, is_announced);
+		release_oddly(ptr, kind, has_bytes, bytes, call, is_announced);
 		return;
 	}
 	word = lw_load(at);
 	block_bytes = word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG;
 	if (LW_UNLIKELY((word ^ lw_block_expected((uintptr_t)ptr, family_of(kind, has_bytes))) & lw_block_expected_bits()) ||
 			LW_UNLIKELY(block_bytes == LW_BLOCK_BIG) || (has_bytes && LW_UNLIKELY(block_bytes != bytes))) {
-		release_oddly(ptr, kind, has_bytes, bytes, frame, is_announced);
+		release_oddly(ptr, kind, has_bytes, bytes, call, is_announced);
 		return;
 	}
 	lw_store(at, word & ~(uint64_t)LW_BLOCK_PRESENT);
 	/* for a release that is right it matters only that its own site is used up */
-	if (is_announced && LW_UNLIKELY(!lw_hint_use_known(thread, frame)))
-		after = search_release(thread, kind, frame);
+	if (is_announced) {
+		const struct lw_frame frame = lw_frame_of(call);
+
+		if (LW_UNLIKELY(!lw_hint_use_known(thread, &frame)))
+			after = search_release(thread, kind, call);
+	}
 	lw_count_free(thread, (uint32_t)(word >> LW_BLOCK_SITE_AT) & (LW_MAX_BLOCK_SITES - 1), block_bytes, 1);
 	lw_leave_quickly(thread, after);
 }
 
-static LW_HOT void free_announced(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
+static LW_HOT void free_announced(const void *ptr, enum lw_kind kind, const struct lw_call *call)
 {
-	release_as(ptr, kind, false, 0, frame, true);
+	release_as(ptr, kind, false, 0, call, true);
 }
 
-static LW_HOT void free_unannounced(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
+static LW_HOT void free_unannounced(const void *ptr, enum lw_kind kind, const struct lw_call *call)
 {
-	release_as(ptr, kind, false, 0, frame, false);
+	release_as(ptr, kind, false, 0, call, false);
 }
 
 static LW_HOT void free_sized_announced(const void *ptr, enum lw_kind kind, size_t bytes,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
-	release_as(ptr, kind, true, bytes, frame, true);
+	release_as(ptr, kind, true, bytes, call, true);
 }
 
 static LW_HOT void free_sized_unannounced(const void *ptr, enum lw_kind kind, size_t bytes,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
-	release_as(ptr, kind, true, bytes, frame, false);
+	release_as(ptr, kind, true, bytes, call, false);
 }
 
-void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_frame *frame)
+void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_call *call)
 {
 	struct lw_thread *thread = lw_own_thread();
 	uint32_t gate;
@@ -218,14 +232,14 @@ void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_frame *fr
 	__builtin_prefetch((const char *)ptr - 16, 1); /* the allocator's own head of the block is next */
 	gate = lw_enter_quickly(thread);
 	if (LW_LIKELY(gate == LW_GATE_OPEN))
-		free_unannounced(ptr, kind, frame);
+		free_unannounced(ptr, kind, call);
 	else if (gate == LW_GATE_LOOK)
-		free_announced(ptr, kind, frame);
+		free_announced(ptr, kind, call);
 	else if (!lw_sample_passed_quickly(thread, (uintptr_t)ptr))
-		closed(ptr, kind, false, 0, frame);
+		closed(ptr, kind, false, 0, call);
 }
 
-void lw_track_free_sized(const void *ptr, enum lw_kind kind, size_t bytes, const struct lw_frame *frame)
+void lw_track_free_sized(const void *ptr, enum lw_kind kind, size_t bytes, const struct lw_call *call)
 {
 	struct lw_thread *thread = lw_own_thread();
 	uint32_t gate;
@@ -233,20 +247,20 @@ void lw_track_free_sized(const void *ptr, enum lw_kind kind, size_t bytes, const
 	__builtin_prefetch((const char *)ptr - 16, 1);
 	gate = lw_enter_quickly(thread);
 	if (LW_LIKELY(gate == LW_GATE_OPEN))
-		free_sized_unannounced(ptr, kind, bytes, frame);
+		free_sized_unannounced(ptr, kind, bytes, call);
 	else if (gate == LW_GATE_LOOK)
-		free_sized_announced(ptr, kind, bytes, frame);
+		free_sized_announced(ptr, kind, bytes, call);
 	else if (!lw_sample_passed_quickly(thread, (uintptr_t)ptr))
-		closed(ptr, kind, true, bytes, frame);
+		closed(ptr, kind, true, bytes, call);
 }
 
-void lw_track_free_promised(const void *ptr, size_t bytes, const struct lw_frame *frame)
+void lw_track_free_promised(const void *ptr, size_t bytes, const struct lw_call *call)
 {
-	closed(ptr, LW_KIND_FREE, true, bytes, frame);
+	closed(ptr, LW_KIND_FREE, true, bytes, call);
 }
 
 void lw_track_free_aligned(const void *ptr, enum lw_kind kind, size_t align, const size_t *bytes,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
 	struct lw_release what = describe(kind, bytes, bytes ? *bytes : 0);
 
@@ -254,5 +268,5 @@ void lw_track_free_aligned(const void *ptr, enum lw_kind kind, size_t align, con
 		what.family = LW_FAMILY_NEW_ALIGNED;
 	what.has_align = true;
 	what.align = align;
-	release_slowly(ptr, &what, frame);
+	release_slowly(ptr, &what, call);
 }

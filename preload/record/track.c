@@ -310,8 +310,9 @@ static void note_alloc(struct lw_thread *thread, struct lw_hidden hidden, size_t
 
 /* The same where the gate is closed, the thread new or late, or paused by the program. */
 static LW_NOINLINE void alloc_slowly(struct lw_hidden hidden, size_t bytes, uint32_t key, enum lw_family family,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
+	const struct lw_frame frame = lw_frame_of(call);
 	struct lw_thread *thread = &lw_self;
 	bool is_chosen = lw_hot.sample_bytes;
 	uint32_t hint;
@@ -327,8 +328,8 @@ static LW_NOINLINE void alloc_slowly(struct lw_hidden hidden, size_t bytes, uint
 	if (thread->nr_paused) {
 		lw_blocks_forget(lw_reveal(hidden));
 	} else if (is_chosen || !lw_hot.sample_bytes || !lw_sample_passes(thread, bytes)) { /* only now it may be known */
-		hint = lw_hint_find(thread, lw_key_kind(key), frame);
-		note_alloc(thread, hidden, bytes, key | lw_site_key(LW_KIND_UNKNOWN, 0, hint), family, frame);
+		hint = lw_hint_find(thread, lw_key_kind(key), &frame);
+		note_alloc(thread, hidden, bytes, key | lw_site_key(LW_KIND_UNKNOWN, 0, hint), family, &frame);
 	}
 	leave(thread);
 }
@@ -352,64 +353,72 @@ static LW_NOINLINE enum lw_gate search_site(struct lw_thread *thread, const stru
 	return lw_open_or_look(thread);
 }
 
+static LW_COLD uint32_t capture(struct lw_thread *thread, const struct lw_call *call, uint32_t key)
+{
+	const struct lw_frame frame = lw_frame_of(call);
+
+	return lw_capture(thread, &frame, key, key);
+}
+
 /* A macro's site is pending: this allocation's, nearly always. */
 static LW_HOT void alloc_announced(struct lw_hidden hidden, size_t bytes, enum lw_kind kind,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
+	const struct lw_frame frame = lw_frame_of(call);
 	struct lw_thread *thread = lw_own_thread();
 	uint64_t *at = prefetch_word(hidden);
-	struct lw_pending *newest = lw_hint_of_frame(thread, frame);
+	struct lw_pending *newest = lw_hint_of_frame(thread, &frame);
 	uint32_t key = lw_site_key(kind, 0, 0), site = 0;
 	enum lw_gate after = LW_GATE_LOOK; /* another will come soon */
 
 	lw_stack_refresh(thread);
 	if (LW_LIKELY(newest))
-		site = lw_memo_find(thread, frame, lw_hint_memo_key(newest, key));
+		site = lw_memo_find(thread, &frame, lw_hint_memo_key(newest, key));
 	if (LW_LIKELY(site))
 		thread->next_site = newest;
 	else
-		after = search_site(thread, frame, key, &site);
+		after = search_site(thread, &frame, key, &site);
 	note_block(thread, hidden, bytes, site, lw_family_of(kind), at);
 	lw_leave_quickly(thread, after);
 }
 
 static LW_HOT void alloc_unannounced(struct lw_hidden hidden, size_t bytes, enum lw_kind kind,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
 	struct lw_thread *thread = lw_own_thread();
 	uint64_t *at = prefetch_word(hidden);
 	uint32_t key = lw_site_key(kind, 0, 0), site;
 
 	lw_stack_refresh(thread);
-	site = lw_memo_find(thread, frame, key);
+	site = lw_memo_find_at(thread, call->pc, (uintptr_t)(call + 1), call->fp, key);
 	if (LW_UNLIKELY(!site))
-		site = lw_capture(thread, frame, key, key);
+		site = capture(thread, call, key);
 	note_block(thread, hidden, bytes, site, lw_family_of(kind), at);
 	lw_leave_quickly(thread, LW_GATE_OPEN);
 }
 
 /* These only choose, so that they need no frame of their own. */
-void lw_track_alloc(struct lw_hidden hidden, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+void lw_track_alloc(struct lw_hidden hidden, size_t bytes, enum lw_kind kind, const struct lw_call *call)
 {
 	struct lw_thread *thread = lw_own_thread();
 	uint32_t gate = lw_enter_quickly(thread);
 
 	if (LW_LIKELY(gate == LW_GATE_OPEN))
-		alloc_unannounced(hidden, bytes, kind, frame);
+		alloc_unannounced(hidden, bytes, kind, call);
 	else if (gate == LW_GATE_LOOK)
-		alloc_announced(hidden, bytes, kind, frame);
+		alloc_announced(hidden, bytes, kind, call);
 	else if (!lw_sample_passes_quickly(thread, bytes))
-		alloc_slowly(hidden, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), frame);
+		alloc_slowly(hidden, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), call);
 }
 
 void lw_track_alloc_aligned(struct lw_hidden hidden, size_t bytes, size_t align, enum lw_kind kind,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
 	uint32_t align_log2 = align ? (uint32_t)__builtin_ctzll(align) : 0;
 	enum lw_family family = lw_family_of(kind);
 
 	alloc_slowly(hidden, bytes, lw_site_key(kind, align_log2, 0),
-			family == LW_FAMILY_MALLOC ? family : LW_FAMILY_NEW_ALIGNED, frame);
+			family == LW_FAMILY_MALLOC ? family : LW_FAMILY_NEW_ALIGNED, call);
 }
 
 /* The hint of a realloc that releases a wrong block: its site is used up only by what it allocates. */
@@ -418,9 +427,10 @@ static uint32_t peek(struct lw_thread *thread, const struct lw_frame *frame)
 	return lw_hint_is_pending(thread) ? lw_hint_search(thread, LW_KIND_REALLOC_FREE, frame, true) : 0;
 }
 
-bool lw_track_detach(struct lw_hidden hidden, const struct lw_frame *frame, struct lw_block *block)
+bool lw_track_detach(struct lw_hidden hidden, const struct lw_call *call, struct lw_block *block)
 {
 	static const struct lw_release resizing = { .kind = LW_KIND_REALLOC_FREE, .family = LW_FAMILY_MALLOC };
+	const struct lw_frame frame = lw_frame_of(call);
 	struct lw_thread *thread = &lw_self;
 	bool is_tracked;
 
@@ -430,9 +440,9 @@ bool lw_track_detach(struct lw_hidden hidden, const struct lw_frame *frame, stru
 	if (is_tracked)
 		lw_sample_count_out(lw_reveal(hidden));
 	if (LW_UNLIKELY(!is_tracked))
-		lw_wrong_address(thread, lw_reveal(hidden), &resizing, frame, peek(thread, frame));
+		lw_wrong_address(thread, lw_reveal(hidden), &resizing, &frame, peek(thread, &frame));
 	else if (LW_UNLIKELY(block->family != LW_FAMILY_MALLOC))
-		lw_wrong_release(thread, block, &resizing, frame, peek(thread, frame));
+		lw_wrong_release(thread, block, &resizing, &frame, peek(thread, &frame));
 	leave(thread);
 	return is_tracked;
 }

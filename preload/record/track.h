@@ -17,53 +17,53 @@
 #include "preload/share/region.h"
 #include "preload/unwind/unwind.h"
 
-void lw_track_alloc(struct lw_hidden hidden, size_t bytes, enum lw_kind kind, const struct lw_frame *frame);
+void lw_track_alloc(struct lw_hidden hidden, size_t bytes, enum lw_kind kind, const struct lw_call *call);
 
 /* The same where an alignment was asked for; it is a power of two, or 0. */
 void lw_track_alloc_aligned(struct lw_hidden hidden, size_t bytes, size_t align, enum lw_kind kind,
-		const struct lw_frame *frame);
+		const struct lw_call *call);
 
 /* A hook's last step: records a new block, and gives its address back without having left it on the stack. */
-LW_INLINE void *lw_track_new(void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+LW_INLINE void *lw_track_new(void *ptr, size_t bytes, enum lw_kind kind, const struct lw_call *call)
 {
 	struct lw_hidden hidden = lw_hide(ptr);
 
-	lw_track_alloc(hidden, bytes, kind, frame);
+	lw_track_alloc(hidden, bytes, kind, call);
 	return (void *)lw_reveal(hidden);
 }
 
 LW_INLINE void *lw_track_new_aligned(void *ptr, size_t bytes, size_t align, enum lw_kind kind,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
 	struct lw_hidden hidden = lw_hide(ptr);
 
-	lw_track_alloc_aligned(hidden, bytes, align, kind, frame);
+	lw_track_alloc_aligned(hidden, bytes, align, kind, call);
 	return (void *)lw_reveal(hidden);
 }
 
 /* Forgets the block; what it was is looked at (family, double free) and told to the report. */
-void lw_track_free(const void *ptr, enum lw_kind release, const struct lw_frame *frame);
+void lw_track_free(const void *ptr, enum lw_kind release, const struct lw_call *call);
 /* Releases that say how big the block is, or how it is aligned (bytes NULL: not said). */
-void lw_track_free_sized(const void *ptr, enum lw_kind release, size_t bytes, const struct lw_frame *frame);
+void lw_track_free_sized(const void *ptr, enum lw_kind release, size_t bytes, const struct lw_call *call);
 /* C23's free_sized(): the size, and that no alignment was asked for. */
-void lw_track_free_promised(const void *ptr, size_t bytes, const struct lw_frame *frame);
+void lw_track_free_promised(const void *ptr, size_t bytes, const struct lw_call *call);
 void lw_track_free_aligned(const void *ptr, enum lw_kind release, size_t align, const size_t *bytes,
-		const struct lw_frame *frame);
+		const struct lw_call *call);
 
 /* A call that gave nothing, or released nothing: what a macro announced of it is over. */
-void lw_track_nothing_slowly(enum lw_kind kind, const struct lw_frame *frame);
+void lw_track_nothing_slowly(enum lw_kind kind, const struct lw_call *call);
 
-LW_INLINE void lw_track_nothing(enum lw_kind kind, const struct lw_frame *frame)
+LW_INLINE void lw_track_nothing(enum lw_kind kind, const struct lw_call *call)
 {
 	if (LW_UNLIKELY(lw_self.gate == LW_GATE_LOOK))
-		lw_track_nothing_slowly(kind, frame);
+		lw_track_nothing_slowly(kind, call);
 }
 
 /*
  * The record of a block that is about to be reallocated, taken out but still counted. False: not
  * tracked. Exactly one of the three below follows for a true answer.
  */
-bool lw_track_detach(struct lw_hidden hidden, const struct lw_frame *frame, struct lw_block *block);
+bool lw_track_detach(struct lw_hidden hidden, const struct lw_call *call, struct lw_block *block);
 void lw_track_reattach(struct lw_hidden hidden, const struct lw_block *block); /* the call failed */
 void lw_track_forget(struct lw_hidden hidden, const struct lw_block *block);		       /* the block is gone */
 

@@ -19,10 +19,9 @@ static uint16_t highest_slot(const struct lw_stack *stack)
 	return highest;
 }
 
-uint32_t lw_memo_place_in_crowd(const struct lw_thread *thread, const struct lw_memos *memos, const struct lw_frame *frame)
+uint32_t lw_memo_place_in_crowd(const struct lw_thread *thread, const struct lw_memos *memos, uintptr_t pc, uintptr_t sp)
 {
-	uint64_t hash = frame->pc ^ frame->sp << 13 ^ frame->sp >> 3;
-	uintptr_t pc = frame->pc, sp = frame->sp;
+	uint64_t hash = pc ^ sp << 13 ^ sp >> 3;
 
 	for (int i = 0; i < LW_MEMO_STEPS && sp >= thread->stack_lo; i++) {
 		uint32_t rule = lw_rules_find(pc);
@@ -38,16 +37,17 @@ uint32_t lw_memo_place_in_crowd(const struct lw_thread *thread, const struct lw_
 }
 
 /* In the other entries of a place. */
-static LW_HOT uint32_t find_elsewhere(struct lw_thread *thread, const struct lw_frame *frame, uint64_t key, uint32_t place)
+static LW_HOT uint32_t find_elsewhere(struct lw_thread *thread, uintptr_t pc, uintptr_t sp, uintptr_t fp, uint64_t key,
+		uint32_t place)
 {
 	struct lw_memos *memos = thread->memos;
 	uint32_t last = memos->last[place];
 
 	for (uint32_t i = 1; i < LW_MEMO_WAYS; i++) {
 		uint32_t way = (last + i) % LW_MEMO_WAYS;
-		const struct lw_memo *memo = &memos->entries[place][way];
+		const struct lw_memo *memo = lw_memo_at(memos, place, way);
 
-		if (!lw_memo_matches(thread, memo, frame, key))
+		if (!lw_memo_matches(thread, memo, (struct lw_frame){ pc, sp, fp }, key))
 			continue;
 		memos->last[place] = (uint8_t)(last / LW_MEMO_WAYS * LW_MEMO_WAYS + way);
 		return memo->site;
@@ -55,35 +55,37 @@ static LW_HOT uint32_t find_elsewhere(struct lw_thread *thread, const struct lw_
 	return 0;
 }
 
-static LW_HOT uint32_t find_in_crowd(struct lw_thread *thread, const struct lw_frame *frame, uint64_t key)
+static LW_HOT uint32_t find_in_crowd(struct lw_thread *thread, uintptr_t pc, uintptr_t sp, uintptr_t fp, uint64_t key)
 {
 	const struct lw_memos *memos = thread->memos;
-	uint32_t place = lw_memo_place_in_crowd(thread, memos, frame);
-	const struct lw_memo *memo = &memos->entries[place][memos->last[place] % LW_MEMO_WAYS];
+	uint32_t place = lw_memo_place_in_crowd(thread, memos, pc, sp);
+	const struct lw_memo *memo = lw_memo_at(memos, place, memos->last[place]);
 
-	return lw_memo_matches(thread, memo, frame, key) ? memo->site : find_elsewhere(thread, frame, key, place);
+	return lw_memo_matches(thread, memo, (struct lw_frame){ pc, sp, fp }, key) ?
+			       memo->site : find_elsewhere(thread, pc, sp, fp, key, place);
 }
 
-LW_HOT uint32_t lw_memo_find(struct lw_thread *thread, const struct lw_frame *frame, uint64_t key)
+LW_HOT uint32_t lw_memo_find_at(struct lw_thread *thread, uintptr_t pc, uintptr_t sp, uintptr_t fp, uint64_t key)
 {
 	const struct lw_memos *memos = thread->memos;
-	uint32_t place = lw_memo_place(memos, frame), last = memos->last[place];
+	uint32_t place = lw_memo_place(memos, pc, sp), last = memos->last[place];
 	const struct lw_memo *memo;
 
 	if (LW_UNLIKELY(lw_memo_is_crowded(last)))
-		return find_in_crowd(thread, frame, key);
-	memo = &memos->entries[place][last % LW_MEMO_WAYS];
-	return LW_LIKELY(lw_memo_matches(thread, memo, frame, key)) ? memo->site : find_elsewhere(thread, frame, key, place);
+		return find_in_crowd(thread, pc, sp, fp, key);
+	memo = lw_memo_at(memos, place, last);
+	return LW_LIKELY(lw_memo_matches(thread, memo, (struct lw_frame){ pc, sp, fp }, key)) ?
+			       memo->site : find_elsewhere(thread, pc, sp, fp, key, place);
 }
 
 /* Where to write; counts who has to go for it, with the place's own pc, until they are a crowd. */
 static uint32_t place_for(const struct lw_thread *thread, struct lw_memos *memos, const struct lw_frame *frame, uint32_t *way)
 {
-	uint32_t place = lw_memo_place(memos, frame), last = memos->last[place];
+	uint32_t place = lw_memo_place(memos, frame->pc, frame->sp), last = memos->last[place];
 
 	*way = memos->turn++ % LW_MEMO_WAYS;
 	if (lw_memo_is_crowded(last))
-		return lw_memo_place_in_crowd(thread, memos, frame);
+		return lw_memo_place_in_crowd(thread, memos, frame->pc, frame->sp);
 	if (memos->entries[place][*way].pc == frame->pc && last < UINT8_MAX - LW_MEMO_WAYS)
 		memos->last[place] = (uint8_t)(last + LW_MEMO_WAYS);
 	return place;

@@ -84,15 +84,23 @@ LW_INLINE struct lw_memos *lw_memos_init_more(struct lw_memo_more_room *room)
 	return &room->memos;
 }
 
-LW_INLINE uint32_t lw_memo_place(const struct lw_memos *memos, const struct lw_frame *frame)
+LW_INLINE const struct lw_memo *lw_memo_at(const struct lw_memos *memos, uint32_t place, uint32_t last)
 {
-	uint64_t mixed = (frame->pc ^ frame->sp << 13 ^ frame->sp >> 3) * UINT64_C(0x9e3779b97f4a7c15);
+	const struct lw_memo *memo = &memos->entries[place][last % LW_MEMO_WAYS];
+
+	__asm__("" : "+r"(memo)); /* one address: gcc would make it anew from table and place at each use */
+	return memo;
+}
+
+LW_INLINE uint32_t lw_memo_place(const struct lw_memos *memos, uintptr_t pc, uintptr_t sp)
+{
+	uint64_t mixed = (pc ^ sp << 13 ^ sp >> 3) * UINT64_C(0x9e3779b97f4a7c15);
 
 	return (uint32_t)(mixed >> (64 - memos->bits));
 }
 
 /* The place of a stack where too many come by the first one: a hash of that and of the next return addresses. */
-uint32_t lw_memo_place_in_crowd(const struct lw_thread *thread, const struct lw_memos *memos, const struct lw_frame *frame);
+uint32_t lw_memo_place_in_crowd(const struct lw_thread *thread, const struct lw_memos *memos, uintptr_t pc, uintptr_t sp);
 
 LW_INLINE bool lw_memo_is_crowded(uint32_t last)
 {
@@ -100,15 +108,15 @@ LW_INLINE bool lw_memo_is_crowded(uint32_t last)
 }
 
 /* Do all links hold: was each frame pointer what the outer frames were found by? */
-LW_INLINE bool lw_memo_links_hold(const struct lw_memo *memo, const struct lw_frame *frame)
+LW_INLINE bool lw_memo_links_hold(const struct lw_memo *memo, struct lw_frame frame)
 {
 	const uint16_t *link = memo->halves + memo->nr;
 
 	for (unsigned i = 0; i < memo->nr_links; i++, link += 2) {
-		uintptr_t value = link[0] == LW_LINK_REGISTER ? frame->fp
-							      : ((const uintptr_t *)frame->sp)[link[0]];
+		uintptr_t value = link[0] == LW_LINK_REGISTER ? frame.fp
+							      : ((const uintptr_t *)frame.sp)[link[0]];
 
-		if (value != frame->sp + 8 * (uintptr_t)link[1])
+		if (value != frame.sp + 8 * (uintptr_t)link[1])
 			return false;
 	}
 	return true;
@@ -144,20 +152,24 @@ LW_INLINE bool lw_memo_frames_hold(const struct lw_memo *memo, const uint64_t *w
 }
 
 /* Is this the stack the entry remembers? */
-LW_INLINE bool lw_memo_matches(const struct lw_thread *thread, const struct lw_memo *memo, const struct lw_frame *frame,
+LW_INLINE bool lw_memo_matches(const struct lw_thread *thread, const struct lw_memo *memo, struct lw_frame frame,
 		uint64_t key)
 {
-	__asm__("" : "+r"(memo)); /* one address: gcc would make it anew from table and place at each use */
-	return memo->pc == frame->pc && memo->key == key && LW_LIKELY(memo->generation == lw_load(&lw_hot.generation)) &&
-	       LW_LIKELY(frame->sp >= thread->stack_lo &&
-			       frame->sp + 8 * (uintptr_t)memo->max_slot + 8 <= thread->stack_hi) &&
-	       lw_memo_frames_hold(memo, (const uint64_t *)frame->sp) &&
-	       (memo->fp_want == LW_LINK_REGISTER || frame->fp == frame->sp + 8 * (uintptr_t)memo->fp_want) &&
+	return memo->pc == frame.pc && memo->key == key && LW_LIKELY(memo->generation == lw_load(&lw_hot.generation)) &&
+	       LW_LIKELY(frame.sp >= thread->stack_lo &&
+			       frame.sp + 8 * (uintptr_t)memo->max_slot + 8 <= thread->stack_hi) &&
+	       lw_memo_frames_hold(memo, (const uint64_t *)frame.sp) &&
+	       (memo->fp_want == LW_LINK_REGISTER || frame.fp == frame.sp + 8 * (uintptr_t)memo->fp_want) &&
 	       (LW_LIKELY(!memo->nr_links) || lw_memo_links_hold(memo, frame));
 }
 
-/* The site of this stack, or 0: walk it. A function of its own: it wants all registers. */
-uint32_t lw_memo_find(struct lw_thread *thread, const struct lw_frame *frame, uint64_t key);
+/* The site of the stack that begins like this, or 0: walk it. A function of its own: it wants all registers. */
+uint32_t lw_memo_find_at(struct lw_thread *thread, uintptr_t pc, uintptr_t sp, uintptr_t fp, uint64_t key);
+
+LW_INLINE uint32_t lw_memo_find(struct lw_thread *thread, const struct lw_frame *frame, uint64_t key)
+{
+	return lw_memo_find_at(thread, frame->pc, frame->sp, frame->fp, key);
+}
 
 /* Remembers what a walk found; does nothing for one that cannot be remembered. */
 void lw_memo_keep(const struct lw_thread *thread, const struct lw_frame *frame, const struct lw_stack *stack,

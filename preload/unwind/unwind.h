@@ -20,6 +20,16 @@ struct lw_frame {
 	uintptr_t pc, sp, fp;
 };
 
+/* The same as it lies on the stack, while the hook runs: what the hook's frame pointer points to. */
+struct lw_call {
+	uintptr_t fp, pc;
+};
+
+LW_INLINE struct lw_frame lw_frame_of(const struct lw_call *call)
+{
+	return (struct lw_frame){ .pc = call->pc, .sp = (uintptr_t)(call + 1), .fp = call->fp };
+}
+
 /* The frame pointer that outer frames were found with had to be this: the word at slot (0xffff: the
  * register itself) held the address sp + 8 * want. */
 struct lw_link {

@@ -68,9 +68,9 @@ __attribute__((unused)) static void tables_start(void)
 	lw_track_leave();
 }
 
-/* The caller as hooks see it. */
+/* The caller as hooks see it, and as a frame. */
 #define TABLES_FRAME(frame)                                                                        \
-	struct lw_frame frame;                                                                     \
-	LW_CALLER(frame.pc, frame.sp, frame.fp)
+	LW_CALLER(frame##_call);                                                                   \
+	const struct lw_frame frame = lw_frame_of(frame##_call)
 
 #endif

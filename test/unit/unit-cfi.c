@@ -171,9 +171,9 @@ __attribute__((noinline)) static void probe(void)
 {
 	static struct lw_stack stack;
 	struct trace theirs;
-	struct lw_frame frame;
+	LW_CALLER(call);
+	const struct lw_frame frame = lw_frame_of(call);
 
-	LW_CALLER(frame.pc, frame.sp, frame.fp);
 	walk(&frame, LW_MAX_FRAMES, &stack);
 	seen.nr++;
 	seen.is_repeatable = stack.is_repeatable;

@@ -50,8 +50,8 @@ static uintptr_t address_of(uint32_t place)
 #define ALLOCATOR(kind)                                                                            \
 	__attribute__((noinline)) static void allocate_##kind(uintptr_t address, uint64_t bytes)   \
 	{                                                                                          \
-		TABLES_FRAME(frame);                                                               \
-		lw_track_alloc(lw_hide((void *)address), bytes, kind, &frame);                              \
+		LW_CALLER(call);                                                               \
+		lw_track_alloc(lw_hide((void *)address), bytes, kind, call);                              \
 	}
 ALLOCATOR(LW_KIND_MALLOC)
 ALLOCATOR(LW_KIND_CALLOC)
@@ -78,11 +78,11 @@ __attribute__((noinline)) static void release(uint32_t place)
 	uint32_t kind = lw_load_acquire(&places[place].kind);
 	enum lw_kind how = kind == LW_KIND_NEW ? LW_KIND_DELETE
 			 : kind == LW_KIND_NEW_ARRAY ? LW_KIND_DELETE_ARRAY : LW_KIND_FREE;
-	TABLES_FRAME(frame);
+	LW_CALLER(call);
 
 	lw_add(&truth[kind].freed_bytes, places[place].bytes);
 	lw_add(&truth[kind].freed_blocks, 1);
-	lw_track_free((void *)address_of(place), how, &frame);
+	lw_track_free((void *)address_of(place), how, call);
 	lw_store_release(&places[place].kind, 0);
 }
 

@@ -26,8 +26,8 @@ __attribute__((noinline)) static uintptr_t allocate(void)
 {
 	uintptr_t address = __atomic_fetch_add(&next_address, 4096, __ATOMIC_RELAXED);
 
-	TABLES_FRAME(frame);
-	lw_track_alloc(lw_hide((void *)address), BLOCK_BYTES, LW_KIND_MALLOC, &frame);
+	LW_CALLER(call);
+	lw_track_alloc(lw_hide((void *)address), BLOCK_BYTES, LW_KIND_MALLOC, call);
 	return address;
 }
 
@@ -149,7 +149,7 @@ static void *crowd(void *unused)
 
 		if (i % 16 == 0)
 			lw_store(&lw_hot.next_sample_ms, 0); /* always due */
-		lw_track_free((void *)address, LW_KIND_FREE, &(struct lw_frame){0});
+		lw_track_free((void *)address, LW_KIND_FREE, &(struct lw_call){0});
 	}
 	return unused;
 }
@@ -193,7 +193,7 @@ static void test_exit(void)
 	is_u64(lw_box->exit_began_ms, 4000, "exit is noted");
 	ok(!lw_history_may_be_held(), "nothing was freed since: nothing is held by exit");
 	for (uintptr_t address = first; address < next_address; address += 4096)
-		lw_track_free((void *)address, LW_KIND_FREE, &(struct lw_frame){0});
+		lw_track_free((void *)address, LW_KIND_FREE, &(struct lw_call){0});
 	ok(lw_history_may_be_held(), "all was freed since: something may be");
 	model = read_region(4100);
 	for (size_t i = 0; i < model->nr_sites; i++) {

@@ -119,15 +119,15 @@ static void test_unbiased(void)
 
 __attribute__((noinline)) static void allocate(uintptr_t at, uint64_t bytes)
 {
-	TABLES_FRAME(frame);
-	lw_track_alloc(lw_hide((void *)at), bytes, LW_KIND_MALLOC, &frame);
+	LW_CALLER(call);
+	lw_track_alloc(lw_hide((void *)at), bytes, LW_KIND_MALLOC, call);
 	__asm__ volatile("");
 }
 
 __attribute__((noinline)) static void release(uintptr_t at)
 {
-	TABLES_FRAME(frame);
-	lw_track_free((void *)at, LW_KIND_FREE, &frame);
+	LW_CALLER(call);
+	lw_track_free((void *)at, LW_KIND_FREE, call);
 	__asm__ volatile("");
 }
 
@@ -166,8 +166,8 @@ static void test_tables(void)
 	for (uintptr_t i = 0; i < NR; i += 2)
 		release(base + i * BYTES);
 	for (uintptr_t i = 1; i < NR; i += 2) {
-		TABLES_FRAME(frame);
-		if (lw_track_detach(lw_hide((void *)(base + i * BYTES)), &frame, &block))
+		LW_CALLER(call);
+		if (lw_track_detach(lw_hide((void *)(base + i * BYTES)), call, &block))
 			lw_track_forget(lw_hide((void *)(base + i * BYTES)), &block);
 	}
 	is_u64((uint64_t)live(&allocated), 0, "a release takes away what the allocation brought");

@@ -18,22 +18,22 @@ static const uintptr_t base = UINT64_C(0x30000000000);
 
 __attribute__((noinline)) static void allocate(uintptr_t at, uint64_t bytes, enum lw_kind kind)
 {
-	TABLES_FRAME(frame);
-	lw_track_alloc(lw_hide((void *)at), bytes, kind, &frame);
+	LW_CALLER(call);
+	lw_track_alloc(lw_hide((void *)at), bytes, kind, call);
 	__asm__ volatile("");
 }
 
 __attribute__((noinline)) static void release(uintptr_t at, enum lw_kind kind)
 {
-	TABLES_FRAME(frame);
-	lw_track_free((void *)at, kind, &frame);
+	LW_CALLER(call);
+	lw_track_free((void *)at, kind, call);
 	__asm__ volatile("");
 }
 
 __attribute__((noinline)) static bool detach(uintptr_t at, struct lw_block *block)
 {
-	TABLES_FRAME(frame);
-	return lw_track_detach(lw_hide((void *)at), &frame, block);
+	LW_CALLER(call);
+	return lw_track_detach(lw_hide((void *)at), call, block);
 }
 
 static struct lw_count all_sites(void)

@@ -152,18 +152,18 @@ static void count_free(const struct entry *entry)
 	sums[entry->site].freed_blocks++;
 }
 
-static void check_site(const struct lw_block *block, enum lw_kind kind, const struct lw_frame *frame)
+static void check_site(const struct lw_block *block, enum lw_kind kind, const struct lw_call *call)
 {
 	const struct lw_site *site = lw_box_site(block->site);
 
-	if (block->site >= lw_box->nr_sites || site->kind != kind || lw_sites_pcs(block->site)[0] != frame->pc)
-		differ("site %u is not of this call, from %#lx", block->site, frame->pc);
+	if (block->site >= lw_box->nr_sites || site->kind != kind || lw_sites_pcs(block->site)[0] != call->pc)
+		differ("site %u is not of this call, from %#lx", block->site, call->pc);
 	if (block->is_inherited || (block->family != lw_family_of(kind) &&
 			(block->family != LW_FAMILY_NEW_ALIGNED || !site->align_log2)))
 		differ("block of kind %u has family %u", kind, block->family);
 }
 
-static void after_alloc(bool was_open, const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+static void after_alloc(bool was_open, const void *ptr, size_t bytes, enum lw_kind kind, const struct lw_call *call)
 		LW_NO_LOCK_CHECK
 {
 	struct entry entry = { .address = (uintptr_t)ptr, .bytes = bytes };
@@ -179,7 +179,7 @@ static void after_alloc(bool was_open, const void *ptr, size_t bytes, enum lw_ki
 		differ("%p of %zu bytes is not in the table", ptr, bytes);
 	} else {
 		if (block.site)
-			check_site(&block, kind, frame);
+			check_site(&block, kind, call);
 		entry.site = block.site;
 		entry.nr_forks = nr_forks;
 		put(&entry);
@@ -189,21 +189,21 @@ static void after_alloc(bool was_open, const void *ptr, size_t bytes, enum lw_ki
 	lw_lock_release(&lock);
 }
 
-void __wrap_lw_track_alloc(struct lw_hidden hidden, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+void __wrap_lw_track_alloc(struct lw_hidden hidden, size_t bytes, enum lw_kind kind, const struct lw_call *call)
 {
 	bool was_open = is_open();
 
-	__real_lw_track_alloc(hidden, bytes, kind, frame);
-	after_alloc(was_open, (const void *)lw_reveal(hidden), bytes, kind, frame);
+	__real_lw_track_alloc(hidden, bytes, kind, call);
+	after_alloc(was_open, (const void *)lw_reveal(hidden), bytes, kind, call);
 }
 
 void __wrap_lw_track_alloc_aligned(struct lw_hidden hidden, size_t bytes, size_t align, enum lw_kind kind,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
 	bool was_open = is_open();
 
-	__real_lw_track_alloc_aligned(hidden, bytes, align, kind, frame);
-	after_alloc(was_open, (const void *)lw_reveal(hidden), bytes, kind, frame);
+	__real_lw_track_alloc_aligned(hidden, bytes, align, kind, call);
+	after_alloc(was_open, (const void *)lw_reveal(hidden), bytes, kind, call);
 }
 
 /* The address is still ours: the real release comes after this. */
@@ -221,34 +221,34 @@ static void after_free(bool was_open, const void *ptr) LW_NO_LOCK_CHECK
 	lw_lock_release(&lock);
 }
 
-void __wrap_lw_track_free(const void *ptr, enum lw_kind release, const struct lw_frame *frame)
+void __wrap_lw_track_free(const void *ptr, enum lw_kind release, const struct lw_call *call)
 {
 	bool was_open = is_open();
 
-	__real_lw_track_free(ptr, release, frame);
+	__real_lw_track_free(ptr, release, call);
 	after_free(was_open, ptr);
 }
 
-void __wrap_lw_track_free_sized(const void *ptr, enum lw_kind release, size_t bytes, const struct lw_frame *frame)
+void __wrap_lw_track_free_sized(const void *ptr, enum lw_kind release, size_t bytes, const struct lw_call *call)
 {
 	bool was_open = is_open();
 
-	__real_lw_track_free_sized(ptr, release, bytes, frame);
+	__real_lw_track_free_sized(ptr, release, bytes, call);
 	after_free(was_open, ptr);
 }
 
 void __wrap_lw_track_free_aligned(const void *ptr, enum lw_kind release, size_t align, const size_t *bytes,
-		const struct lw_frame *frame)
+		const struct lw_call *call)
 {
 	bool was_open = is_open();
 
-	__real_lw_track_free_aligned(ptr, release, align, bytes, frame);
+	__real_lw_track_free_aligned(ptr, release, align, bytes, call);
 	after_free(was_open, ptr);
 }
 
-bool __wrap_lw_track_detach(struct lw_hidden hidden, const struct lw_frame *frame, struct lw_block *block)
+bool __wrap_lw_track_detach(struct lw_hidden hidden, const struct lw_call *call, struct lw_block *block)
 {
-	bool was_open = is_open(), is_tracked = __real_lw_track_detach(hidden, frame, block);
+	bool was_open = is_open(), is_tracked = __real_lw_track_detach(hidden, call, block);
 	struct entry *entry;
 
 	detached.address = 0;

@@ -54,8 +54,8 @@ struct note {
 
 void __real_lw_unwind_walk(struct lw_thread *, const struct lw_frame *, uint32_t, struct lw_stack *);
 void __wrap_lw_unwind_walk(struct lw_thread *, const struct lw_frame *, uint32_t, struct lw_stack *);
-void __real_lw_track_alloc(struct lw_hidden, size_t, enum lw_kind, const struct lw_frame *);
-void __wrap_lw_track_alloc(struct lw_hidden, size_t, enum lw_kind, const struct lw_frame *);
+void __real_lw_track_alloc(struct lw_hidden, size_t, enum lw_kind, const struct lw_call *);
+void __wrap_lw_track_alloc(struct lw_hidden, size_t, enum lw_kind, const struct lw_call *);
 typedef __typeof__(lw_memo_keep) memo_keep_fn;
 extern memo_keep_fn __real_lw_memo_keep;
 void __wrap_lw_memo_keep(const struct lw_thread *, const struct lw_frame *, const struct lw_stack *,
@@ -209,20 +209,21 @@ void __wrap_lw_memo_keep(const struct lw_thread *thread, const struct lw_frame *
 
 /* ---- memo: the recorded site against a walk ---- */
 
-void __wrap_lw_track_alloc(struct lw_hidden hidden, size_t bytes, enum lw_kind kind, const struct lw_frame *frame)
+void __wrap_lw_track_alloc(struct lw_hidden hidden, size_t bytes, enum lw_kind kind, const struct lw_call *call)
 {
 	static LW_TLS struct lw_stack fresh;
+	const struct lw_frame frame = lw_frame_of(call);
 	struct lw_block block;
 	struct trace recorded, walked;
 
-	__real_lw_track_alloc(hidden, bytes, kind, frame);
+	__real_lw_track_alloc(hidden, bytes, kind, call);
 	if (get_mode() != MODE_MEMO || is_inside || !lw_load(&lw_hot.active) ||
 			lw_self.gate != LW_GATE_OPEN || !is_turn())
 		return;
 	if (!lw_blocks_find(lw_reveal(hidden), &block) || !block.site)
 		return;
 	is_inside = true;
-	__real_lw_unwind_walk(&lw_self, frame, lw_hot.depth, &fresh);
+	__real_lw_unwind_walk(&lw_self, &frame, lw_hot.depth, &fresh);
 	copy_stack(&walked, &fresh);
 	recorded.nr = lw_box_site(block.site)->nr_frames;
 	recorded.is_truncated = false;
