@@ -2,6 +2,7 @@
 /*
  * c.c - the C allocation functions, interposed. Each does the real call and tells track; no more.
  *
+ * While sampling is on, what is passed over goes straight on to the real function.
  * LW_CALLER makes each have a frame pointer: what it points to is the caller. An allocation is
  * recorded after it succeeded, a block forgotten before it is released. Aliases of one function are
  * separate functions on purpose: a program may compare their addresses.
@@ -13,6 +14,7 @@
 #include "preload/base/real.h"
 #include "preload/base/sys_x86_64.h"
 #include "preload/live/report.h"
+#include "preload/record/sample.h"
 #include "preload/record/sites.h"
 #include "preload/record/track.h"
 #include "preload/unwind/modules.h"
@@ -48,6 +50,8 @@ LW_INLINE void *record(void *ptr, size_t bytes, enum lw_kind kind, const struct 
 
 LW_EXPORT void *malloc(size_t bytes)
 {
+	if (lw_sample_passes_quickly(bytes))
+		return lw_real.malloc(bytes);
 	LW_CALLER(call);
 	return record(lw_real.malloc(bytes), bytes, LW_KIND_MALLOC, call);
 }
@@ -60,6 +64,10 @@ LW_EXPORT void *calloc(size_t nr, size_t bytes)
 
 LW_EXPORT void free(void *ptr)
 {
+	if (lw_sample_passed_quickly(ptr)) {
+		lw_real.free(ptr);
+		return;
+	}
 	LW_CALLER(call);
 	if (!ptr) {
 		lw_track_nothing(LW_KIND_FREE, call);

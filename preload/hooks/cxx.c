@@ -20,6 +20,7 @@
 #include "preload/base/guard.h"
 #include "preload/base/real.h"
 #include "preload/base/sys_x86_64.h"
+#include "preload/record/sample.h"
 #include "preload/record/track.h"
 
 enum { SCALAR, ARRAY };
@@ -288,43 +289,58 @@ LW_INLINE void release_aligned(void *ptr, size_t align, const size_t *bytes, int
 		pass_on_aligned(ptr, align, shape);
 }
 
+/* While sampling is on, what is passed over goes straight on, where that is malloc and free. */
+#define PASS_NEW(n)                                                                                \
+	if (lw_sample_is_on_here() && lw_real.new_is_malloc && lw_sample_passes_quickly(n)) {      \
+		void *passed_ = lw_real.malloc((n) ? (n) : 1);                                     \
+		if (LW_LIKELY(passed_))                                                            \
+			return passed_;                                                            \
+	}
+#define PASS_DELETE(ptr)                                                                           \
+	if (lw_sample_passed_quickly(ptr) && lw_real.delete_is_free) {                             \
+		lw_real.free(ptr);                                                                 \
+		return;                                                                            \
+	}
+#define PASS_NOTHING
+
 /* One definition a form: prototype, then the body with the caller's frame at hand. */
-#define HOOK(type, name, parameters, ...)                                                          \
+#define HOOK(type, name, parameters, pass, ...)                                                    \
 	type name parameters;                                                                      \
 	LW_EXPORT type name parameters                                                             \
 	{                                                                                          \
+		pass                                                                               \
 		LW_CALLER(call);                                                                   \
 		__VA_ARGS__;                                                                       \
 	}
 
-HOOK(void *, _Znwm, (size_t n), return allocate(n, SCALAR, call))
-HOOK(void *, _Znam, (size_t n), return allocate(n, ARRAY, call))
-HOOK(void *, _ZnwmRKSt9nothrow_t, (size_t n, const void *tag),
+HOOK(void *, _Znwm, (size_t n), PASS_NEW(n), return allocate(n, SCALAR, call))
+HOOK(void *, _Znam, (size_t n), PASS_NEW(n), return allocate(n, ARRAY, call))
+HOOK(void *, _ZnwmRKSt9nothrow_t, (size_t n, const void *tag), PASS_NEW(n),
 		return allocate_nothrow(n, tag, SCALAR, call))
-HOOK(void *, _ZnamRKSt9nothrow_t, (size_t n, const void *tag),
+HOOK(void *, _ZnamRKSt9nothrow_t, (size_t n, const void *tag), PASS_NEW(n),
 		return allocate_nothrow(n, tag, ARRAY, call))
-HOOK(void *, _ZnwmSt11align_val_t, (size_t n, size_t align),
+HOOK(void *, _ZnwmSt11align_val_t, (size_t n, size_t align), PASS_NOTHING,
 		return allocate_aligned(n, align, SCALAR, call))
-HOOK(void *, _ZnamSt11align_val_t, (size_t n, size_t align),
+HOOK(void *, _ZnamSt11align_val_t, (size_t n, size_t align), PASS_NOTHING,
 		return allocate_aligned(n, align, ARRAY, call))
-HOOK(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, (size_t n, size_t align, const void *tag),
+HOOK(void *, _ZnwmSt11align_val_tRKSt9nothrow_t, (size_t n, size_t align, const void *tag), PASS_NOTHING,
 		return allocate_aligned_nothrow(n, align, tag, SCALAR, call))
-HOOK(void *, _ZnamSt11align_val_tRKSt9nothrow_t, (size_t n, size_t align, const void *tag),
+HOOK(void *, _ZnamSt11align_val_tRKSt9nothrow_t, (size_t n, size_t align, const void *tag), PASS_NOTHING,
 		return allocate_aligned_nothrow(n, align, tag, ARRAY, call))
 
-HOOK(void, _ZdlPv, (void *ptr), release(ptr, SCALAR, call))
-HOOK(void, _ZdaPv, (void *ptr), release(ptr, ARRAY, call))
-HOOK(void, _ZdlPvm, (void *ptr, size_t n), release_sized(ptr, n, SCALAR, call))
-HOOK(void, _ZdaPvm, (void *ptr, size_t n), release_sized(ptr, n, ARRAY, call))
-HOOK(void, _ZdlPvRKSt9nothrow_t, (void *ptr, const void *tag), (void)tag; release(ptr, SCALAR, call))
-HOOK(void, _ZdaPvRKSt9nothrow_t, (void *ptr, const void *tag), (void)tag; release(ptr, ARRAY, call))
-HOOK(void, _ZdlPvSt11align_val_t, (void *ptr, size_t align), release_aligned(ptr, align, NULL, SCALAR, call))
-HOOK(void, _ZdaPvSt11align_val_t, (void *ptr, size_t align), release_aligned(ptr, align, NULL, ARRAY, call))
-HOOK(void, _ZdlPvmSt11align_val_t, (void *ptr, size_t n, size_t align),
+HOOK(void, _ZdlPv, (void *ptr), PASS_DELETE(ptr), release(ptr, SCALAR, call))
+HOOK(void, _ZdaPv, (void *ptr), PASS_DELETE(ptr), release(ptr, ARRAY, call))
+HOOK(void, _ZdlPvm, (void *ptr, size_t n), PASS_DELETE(ptr), release_sized(ptr, n, SCALAR, call))
+HOOK(void, _ZdaPvm, (void *ptr, size_t n), PASS_DELETE(ptr), release_sized(ptr, n, ARRAY, call))
+HOOK(void, _ZdlPvRKSt9nothrow_t, (void *ptr, const void *tag), PASS_DELETE(ptr), (void)tag; release(ptr, SCALAR, call))
+HOOK(void, _ZdaPvRKSt9nothrow_t, (void *ptr, const void *tag), PASS_DELETE(ptr), (void)tag; release(ptr, ARRAY, call))
+HOOK(void, _ZdlPvSt11align_val_t, (void *ptr, size_t align), PASS_NOTHING, release_aligned(ptr, align, NULL, SCALAR, call))
+HOOK(void, _ZdaPvSt11align_val_t, (void *ptr, size_t align), PASS_NOTHING, release_aligned(ptr, align, NULL, ARRAY, call))
+HOOK(void, _ZdlPvmSt11align_val_t, (void *ptr, size_t n, size_t align), PASS_NOTHING,
 		release_aligned(ptr, align, &n, SCALAR, call))
-HOOK(void, _ZdaPvmSt11align_val_t, (void *ptr, size_t n, size_t align),
+HOOK(void, _ZdaPvmSt11align_val_t, (void *ptr, size_t n, size_t align), PASS_NOTHING,
 		release_aligned(ptr, align, &n, ARRAY, call))
-HOOK(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t align, const void *tag),
+HOOK(void, _ZdlPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t align, const void *tag), PASS_NOTHING,
 		(void)tag; release_aligned(ptr, align, NULL, SCALAR, call))
-HOOK(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t align, const void *tag),
+HOOK(void, _ZdaPvSt11align_val_tRKSt9nothrow_t, (void *ptr, size_t align, const void *tag), PASS_NOTHING,
 		(void)tag; release_aligned(ptr, align, NULL, ARRAY, call))

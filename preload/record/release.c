@@ -235,7 +235,7 @@ void lw_track_free(const void *ptr, enum lw_kind kind, const struct lw_call *cal
 		free_unannounced(ptr, kind, call);
 	else if (gate == LW_GATE_LOOK)
 		free_announced(ptr, kind, call);
-	else if (!lw_sample_passed_quickly(thread, (uintptr_t)ptr))
+	else
 		closed(ptr, kind, false, 0, call);
 }
 
@@ -250,7 +250,7 @@ void lw_track_free_sized(const void *ptr, enum lw_kind kind, size_t bytes, const
 		free_sized_unannounced(ptr, kind, bytes, call);
 	else if (gate == LW_GATE_LOOK)
 		free_sized_announced(ptr, kind, bytes, call);
-	else if (!lw_sample_passed_quickly(thread, (uintptr_t)ptr))
+	else
 		closed(ptr, kind, true, bytes, call);
 }
 

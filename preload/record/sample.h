@@ -9,8 +9,9 @@
  * its release takes away exactly what its allocation brought. (Horvitz and Thompson's estimator.)
  *
  * Nearly all releases are of blocks that were passed over. They need not look for a record where an array of small
- * counters, by address, says that none is near: a look at 16 KiB that stay in the cache instead of one at a table that
- * is as large as a part of the heap. A counter that has reached its end stays there: from then on it only says "perhaps".
+ * counters, one for each 4 KiB of address space (and for those 4 GiB further on), says that none is near: a byte instead
+ * of a part of a table, and neighbours in the heap are neighbours there, so it is in the cache. A counter that has
+ * reached its end stays there: from then on it only says "perhaps".
  *
  * All in integers: the floating-point state is the program's.
  */
@@ -18,17 +19,18 @@
 #define LW_RECORD_SAMPLE_H
 
 #include "preload/base/base.h"
+#include "preload/base/early.h"
 #include "preload/base/guard.h"
 #include "preload/base/hot.h"
 #include "preload/record/blocks.h"
 
-enum { LW_SAMPLE_COUNTER_BITS = 14 };
+enum { LW_SAMPLE_COUNTER_BITS = 20, LW_SAMPLE_COUNTER_SHIFT = 12 };
 
 extern uint8_t lw_sample_counters[1 << LW_SAMPLE_COUNTER_BITS];
 
 LW_INLINE uint8_t *lw_sample_counter(uintptr_t address)
 {
-	return &lw_sample_counters[(address >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - LW_SAMPLE_COUNTER_BITS)];
+	return &lw_sample_counters[address >> LW_SAMPLE_COUNTER_SHIFT & ((1 << LW_SAMPLE_COUNTER_BITS) - 1)];
 }
 
 /* False: no block at this address is recorded. Only while sampling is on. */
@@ -62,20 +64,34 @@ LW_INLINE bool lw_sample_passes(struct lw_thread *thread, uint64_t bytes)
 	return true;
 }
 
-/* The same where that is known without entering; a mark is not used up. */
-LW_INLINE bool lw_sample_passes_quickly(struct lw_thread *thread, uint64_t bytes)
+LW_INLINE bool lw_sample_is_on_here(void)
 {
+	return LW_UNLIKELY(lw_own_thread()->gate == LW_GATE_SAMPLED);
+}
+
+/*
+ * The same for a hook, before anything is entered: true where the block will be passed over, so that the real
+ * function is all there is to do. (Should that fail, the marks have lost nothing: the distance to the next one is
+ * the same wherever one begins.)
+ */
+LW_INLINE bool lw_sample_passes_quickly(uint64_t bytes)
+{
+	struct lw_thread *thread = lw_own_thread();
+
+	if (LW_LIKELY(thread->gate != LW_GATE_SAMPLED))
+		return false;
 	bytes += !bytes;
-	if (thread->gate != LW_GATE_SAMPLED || !lw_load(&lw_hot.active) || LW_UNLIKELY(bytes > thread->until_sample))
+	if (!lw_load(&lw_hot.active) || LW_UNLIKELY(bytes > thread->until_sample))
 		return false;
 	thread->until_sample -= bytes;
 	return true;
 }
 
-/* Is this address, for sure, not that of a recorded block? */
-LW_INLINE bool lw_sample_passed_quickly(const struct lw_thread *thread, uintptr_t address)
+/* The same for a release: true where this block, which may be none, was passed over for sure. */
+LW_INLINE bool lw_sample_passed_quickly(const void *ptr)
 {
-	return thread->gate == LW_GATE_SAMPLED && lw_load(&lw_hot.active) && !lw_sample_may_hold(address);
+	return LW_UNLIKELY(lw_own_thread()->gate == LW_GATE_SAMPLED) && lw_load(&lw_hot.active) && !lw_early_owns(ptr) &&
+	       !lw_sample_may_hold((uintptr_t)ptr);
 }
 
 /* Was this block recorded? Only while sampling is on. */

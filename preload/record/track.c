@@ -407,7 +407,7 @@ void lw_track_alloc(struct lw_hidden hidden, size_t bytes, enum lw_kind kind, co
 		alloc_unannounced(hidden, bytes, kind, call);
 	else if (gate == LW_GATE_LOOK)
 		alloc_announced(hidden, bytes, kind, call);
-	else if (!lw_sample_passes_quickly(thread, bytes))
+	else
 		alloc_slowly(hidden, bytes, lw_site_key(kind, 0, 0), lw_family_of(kind), call);
 }
 
