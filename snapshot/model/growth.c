@@ -25,6 +25,7 @@ enum {
 	WALK_PARTS = 4,
 	WINDOW = 5,	/* points whose mean is taken where a plateau is looked at */
 	LEAST_PART = 4, /* points of the last third */
+	LEAST_LOOKS = 11, /* a stretch between two is no larger a part of the time */
 };
 
 static const double pause_cells = 2.5;
@@ -320,6 +321,7 @@ void growth_judge(const struct growth_point *points, size_t nr_points, struct gr
 	struct series whole = {filled, 0}, settled;
 
 	*growth = (struct growth){.kind = GROWTH_STEADY, .p = 1};
+	growth->until_s = nr_points ? points[nr_points - 1].s : 0;
 	if (!is_measured(points, nr_points))
 		return;
 	whole.nr = fill_pauses(measured, thin(points, nr_points, measured), filled);
@@ -329,4 +331,23 @@ void growth_judge(const struct growth_point *points, size_t nr_points, struct gr
 	judge_rise(whole, settled, growth);
 	if (growth->kind == GROWTH_STEADY)
 		judge_bound(whole, growth);
+}
+
+/* No stretch is long in which the site changed and nobody looked. */
+static bool are_looks_close(const struct growth_point *points, size_t nr_points, size_t nr_noted)
+{
+	double most_s = series_span((struct series){points, nr_points}) / LEAST_LOOKS;
+
+	for (size_t i = nr_noted + 1; i < nr_points; i++)
+		if (fabs(points[i].bytes - points[i - 1].bytes) > 0 && points[i].s - points[i - 1].s > most_s)
+			return false;
+	return true;
+}
+
+void growth_judge_looks(const struct growth_point *points, size_t nr_points, size_t nr_noted,
+	struct growth *growth)
+{
+	if (!are_looks_close(points, nr_points, nr_noted))
+		nr_points = nr_noted + 1;
+	growth_judge(points, nr_points, growth);
 }

@@ -212,16 +212,14 @@ void view_row(struct view *view, uint32_t site, struct lines_row *row)
 bool view_reason(struct view *view, uint32_t site, char *out, size_t out_bytes)
 {
 	struct watch *watch = &view->watch;
-	struct trend trend = {.growth = *watch_growth(watch, site), .nr_points = 1};
+	struct trend trend = {.growth = *watch_growth(watch, site)};
 	const struct watch_site *judged = watch_judge(watch, site);
 	char why[TREND_TEXT_BYTES], outlook[TREND_TEXT_BYTES];
-	double now_s = (double)watch->at_ns / 1e9;
 
-	trend.points[0].s = now_s;
 	if (judged->is_judged && judged->judged.reason) {
 		(void)snprintf(out, out_bytes, "kept by %s", judged->judged.reason);
 	} else {
-		trend_text(why, &trend, now_s);
+		trend_text(why, &trend);
 		trend_outlook(outlook, &trend.growth, watch->report.left_bytes);
 		(void)snprintf(out, out_bytes, "%s%s%s", why, *outlook ? "; " : "", outlook);
 	}
