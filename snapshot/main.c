@@ -21,6 +21,7 @@
 #include "snapshot/command.h"
 #include "snapshot/model/decode.h"
 #include "snapshot/model/past.h"
+#include "snapshot/model/state.h"
 #include "snapshot/report/deliver.h"
 #include "snapshot/report/format.h"
 #include "snapshot/model/verdict.h"
@@ -42,8 +43,7 @@ __attribute__((noreturn)) static void fail(const char *why)
 
 /* ---- reading ---- */
 
-static bool read_file(
-	const char *name, struct decode *decode, bool *is_gone, struct source_error *error)
+static bool read_file(const char *name, struct decode *decode, struct source_error *error)
 {
 	bool is_stdin = !strcmp(name, "-");
 	int fd = is_stdin ? 0 : open(name, O_RDONLY | O_CLOEXEC);
@@ -55,7 +55,7 @@ static bool read_file(
 		return false;
 	}
 	if (source_is_boxfile(fd))
-		is_read = source_boxfile(fd, name, decode_record, decode, is_gone, error);
+		is_read = source_boxfile(fd, name, decode_record, decode, error);
 	else
 		is_read = source_stream(
 			fd, is_stdin ? "stdin" : name, past_record, decode, error);
@@ -65,7 +65,7 @@ static bool read_file(
 }
 
 /* The model, finished; a message and the end of the program if there is none. */
-static struct model *read_model(const struct command *command, bool *is_gone)
+static struct model *read_model(const struct command *command)
 {
 	struct decode decode = {.model = model_new()};
 	struct source_error error = {""};
@@ -75,9 +75,9 @@ static struct model *read_model(const struct command *command, bool *is_gone)
 		is_read = source_shmid(command->shmid, decode_record, &decode, &error);
 	else if (command_is_number(command->what))
 		is_read = source_pid((pid_t)command_int("once", command->what), decode_record,
-			&decode, is_gone, &error);
+			&decode, &error);
 	else
-		is_read = read_file(command->what, &decode, is_gone, &error);
+		is_read = read_file(command->what, &decode, &error);
 	if (!is_read && decode.why[0])
 		(void)snprintf(error.text, sizeof(error.text), "cannot read %s: %s",
 			command->what ? command->what : "the region", decode.why);
@@ -100,20 +100,6 @@ static struct model *read_model(const struct command *command, bool *is_gone)
 static bool is_library_of_the_system(const char *path)
 {
 	return verdict_owner(path) != VERDICT_USER;
-}
-
-static const char *state_of(const struct command *command, const struct model *model, bool is_gone)
-{
-	static const char *const ends[] = {[LW_END_NONE] = "live",
-		[LW_END_EXIT] = "exit",
-		[LW_END__EXIT] = "_exit",
-		[LW_END_QUICK_EXIT] = "quick_exit"};
-
-	if (command->state)
-		return command->state;
-	if (model->hello.end_kind == LW_END_NONE && is_gone)
-		return "killed";
-	return ends[model->hello.end_kind];
 }
 
 static void read_options(
@@ -319,14 +305,14 @@ static int run_report(const struct command *command)
 	char root[32], *complaints = NULL;
 	size_t nr_bytes;
 	FILE *memory = alloc_check(open_memstream(&complaints, &nr_bytes));
-	bool is_gone = false, is_searched;
+	bool is_searched;
 	int status = 0;
 
 	if (command->has_leaks)
 		status_of_failure = STATUS_NOT_SEARCHED;
 	is_searched = !command->has_leaks || ask_for_leaks(command);
-	report.model = read_model(command, &is_gone);
-	report.state = state_of(command, report.model, is_gone);
+	report.model = read_model(command);
+	report.state = command->state ? command->state : state_name(report.model);
 	report.missing = decode_missing(report.model);
 	read_options(command, report.model, &options);
 	if (command->event >= 0) {
@@ -376,11 +362,9 @@ static int run_save(const struct command *command)
 	char *records = NULL;
 	size_t nr_bytes = 0;
 	FILE *memory = alloc_check(open_memstream(&records, &nr_bytes));
-	bool is_gone;
 	int err;
 
-	if (!source_pid((pid_t)command_int("save", command->what), keep_record, memory, &is_gone,
-		    &error))
+	if (!source_pid((pid_t)command_int("save", command->what), keep_record, memory, &error))
 		fail(error.text);
 	if (fclose(memory))
 		fail("out of memory");
@@ -398,14 +382,16 @@ static int run_save(const struct command *command)
 
 static void print_process(void *context, const struct source_process *process)
 {
+	const char *end = state_end_of(process->end_kind, process->is_gone ? LW_BYE_GONE : 0);
 	char uptime[FORMAT_BYTES], held[FORMAT_BYTES], exe[256];
 
 	if (!*(bool *)context)
 		printf("%7s  %-12s  %-24s  %s\n", "PID", "UPTIME", "HELD", "PROGRAM");
 	*(bool *)context = true;
-	printf("%7d  %-12s  %-24s  %s%s\n", process->pid, format_ns(uptime, process->uptime_ns),
+	printf("%7d  %-12s  %-24s  %s%s%s%s\n", process->pid, format_ns(uptime, process->uptime_ns),
 		format_bytes(held, process->live_bytes),
-		format_text(exe, sizeof(exe), process->exe), process->is_gone ? "  (ended)" : "");
+		format_text(exe, sizeof(exe), process->exe), process->is_gone ? "  (" : "", process->is_gone ? end : "",
+		process->is_gone ? ")" : "");
 }
 
 static int run_list(void)
