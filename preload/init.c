@@ -90,28 +90,57 @@ static void append_absolute(char *text, const char *key, const char *path)
 	append(text, LW_OPTIONS_BYTES, quote);
 }
 
-/* The settings in force, and the text of them that the reporter will parse again; how much of it a person wrote. */
-static size_t read_options(char text[LW_OPTIONS_BYTES])
+/* What the program itself asks for, and what its environment does; NULL: nothing. */
+struct settings {
+	const char *own, *given;
+	size_t own_bytes, given_bytes;
+};
+
+static bool is_given_too_long(const struct settings *from)
 {
-	const char *own = leakwatch_default_options ? leakwatch_default_options() : NULL;
-	const char *given = lw_process_env("LEAKWATCH_OPTIONS");
+	return from->own_bytes + from->given_bytes > LW_OPTIONS_BYTES - 1;
+}
+
+static void parse_settings(
+	const struct settings *from, struct lw_options *into, lw_options_complain_fn *complain)
+{
+	lw_options_init(into);
+	if (from->own)
+		lw_options_parse(into, from->own, "leakwatch_default_options", complain, NULL);
+	if (from->given && !is_given_too_long(from))
+		lw_options_parse(into, from->given, "LEAKWATCH_OPTIONS", complain, NULL);
+}
+
+/*
+ * They have been parsed without a word: only with the tables it is known who we are. Who may not report on stderr
+ * does not complain there either; a shell script would say it as often as it starts a program.
+ */
+static LW_NOINLINE void complain_of_settings(const struct settings *from)
+{
+	struct lw_options again;
+
+	parse_settings(from, &again, lw_log_line);
+	if (is_given_too_long(from))
+		lw_log("LEAKWATCH_OPTIONS: %zu bytes are too many, all of it is ignored", from->given_bytes);
+}
+
+/* The settings in force, and the text of them that the reporter will parse again; how much of it a person wrote. */
+static size_t read_options(struct settings *from, char text[LW_OPTIONS_BYTES])
+{
 	struct lw_options silent;
 	size_t nr_given;
 
-	lw_options_init(&options);
-	if (own) {
-		lw_options_parse(&options, own, "leakwatch_default_options", lw_log_line, NULL);
-		append(text, LW_OPTIONS_BYTES, own);
+	from->own = leakwatch_default_options ? leakwatch_default_options() : NULL;
+	from->given = lw_process_env("LEAKWATCH_OPTIONS");
+	from->own_bytes = from->own ? strlen(from->own) + 1 : 0;
+	from->given_bytes = from->given ? strlen(from->given) : 0;
+	parse_settings(from, &options, NULL);
+	if (from->own) {
+		append(text, LW_OPTIONS_BYTES, from->own);
 		append(text, LW_OPTIONS_BYTES, ":");
 	}
-	if (given && strlen(given) + strlen(text) > LW_OPTIONS_BYTES - 1) {
-		lw_log("LEAKWATCH_OPTIONS: %zu bytes are too many, all of it is ignored", strlen(given));
-		given = NULL;
-	}
-	if (given) {
-		lw_options_parse(&options, given, "LEAKWATCH_OPTIONS", lw_log_line, NULL);
-		append(text, LW_OPTIONS_BYTES, given);
-	}
+	if (from->given && !is_given_too_long(from))
+		append(text, LW_OPTIONS_BYTES, from->given);
 	nr_given = strlen(text);
 	silent = options;
 	append_absolute(text, "json", silent.json);
@@ -166,11 +195,13 @@ static bool refuse(enum lw_log_cause cause, const char *why)
 }
 
 /* Only the process that was started says so: what its children write may be captured. */
-static bool refuse_for_memory(void)
+static bool refuse_for_memory(const struct settings *settings)
 {
 	bool is_root = lw_box_put_sign();
 
 	lw_cleaner_register();
+	if (is_root)
+		complain_of_settings(settings);
 	if (is_root || options.verbose)
 		return refuse(LW_LOG_NO_MEMORY, "no memory for our tables");
 	lw_track_stop();
@@ -181,6 +212,7 @@ static bool go_up(void)
 {
 	static char text[LW_OPTIONS_BYTES] LW_ROOM;
 	enum lw_cleaner_found cleaner = LW_CLEANER_LAUNCHER;
+	struct settings settings;
 	int refusal = 0, queue_error;
 	size_t nr_given;
 
@@ -192,10 +224,10 @@ static bool go_up(void)
 	lw_real_init();
 	if (__asan_init)
 		return refuse(LW_LOG_ASIDE, "the program is built with AddressSanitizer, which has its own malloc");
-	nr_given = read_options(text);
+	nr_given = read_options(&settings, text);
 	lw_spawn_init(options.programs);
 	if (!bring_up_tables(&refusal))
-		return refuse_for_memory();
+		return refuse_for_memory(&settings);
 	stpcpy(lw_box->options, text);
 	lw_box->options_bytes = lw_own.options_bytes = (uint32_t)strlen(text);
 	text[nr_given] = '\0'; /* now it is for people */
@@ -206,6 +238,8 @@ static bool go_up(void)
 	}
 	if (lw_options_follows(&options, program_name()))
 		lw_box->flags |= LW_REGION_WATCHED;
+	if (lw_box->flags & (LW_REGION_ROOT | LW_REGION_WATCHED))
+		complain_of_settings(&settings);
 	keep_suppressions();
 	if (options.verbose && lw_real.is_overridden)
 		lw_log("the program has its own malloc: only operator new is seen");

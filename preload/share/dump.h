@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dump.h - the parts of a dump, for those in this room that say only some of it; emit.c has them.
+ * dump.h - the parts of a dump, for emit.c, and for those in this room that say only some of it.
  *
  * A dump is opened on a region, and knows from then on where the areas lie; lw_dump_refresh() asks
  * again how much of them is filled. Each function hands whole records to the sink and is false when
@@ -43,6 +43,8 @@ bool lw_dump_texts(struct dump *d);
 bool lw_dump_modules(struct dump *d, uint32_t first);
 bool lw_dump_site(struct dump *d, uint32_t id);
 bool lw_dump_count(struct dump *d, uint32_t id, const struct lw_count *count, uint32_t oldest_ms);
+/* When samples were taken, in order. One that is taken meanwhile replaces one of them: a wrong value at most. */
+void lw_dump_read_moments(struct dump *d);
 /* Nothing where it would say nothing: the site always held what it held last, or nothing. */
 bool lw_dump_history(struct dump *d, uint32_t site, const struct lw_count *count);
 bool lw_dump_event(struct dump *d, const struct lw_event *event);
@@ -66,5 +68,10 @@ bool lw_dump_finish(struct dump *d, size_t bytes);
 /* `bytes` bytes at entry `index` of an area, or NULL when they do not lie in the segment. */
 const void *lw_dump_at(const struct lw_region_header *region, uint64_t region_bytes, const struct lw_area *area,
 	uint64_t index, uint64_t bytes);
+
+/* A NUL-terminated text at pool offset / 8, or NULL; *nr_bytes without the NUL, cut at the room there is. */
+const char *lw_dump_text(const struct dump *d, uint32_t off, size_t *nr_bytes);
+/* So many as the region says, but no more than there is room for. */
+uint32_t lw_dump_cut(uint32_t nr, uint32_t room);
 
 #endif

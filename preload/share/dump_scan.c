@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dump_scan.c - what the last search for lost memory found, as records; the part of emit.c that says it. */
+/* dump_scan.c - what the last search for lost memory found, as records. */
 #include "preload/share/dump.h"
 
 #include <string.h>

@@ -180,10 +180,12 @@ struct lw_wire_totals {
 	uint64_t dropped[16]; /* enum lw_drop; the rest 0 */
 };
 
+#define LW_BYE_GONE 1u /* its reader found the process gone: killed, unless HELLO says how it ended */
+#define LW_BYE_EXEC 2u /* its reader found another program in its place */
 struct lw_wire_bye {
 	struct lw_wire_head head;
 	uint32_t nr_modules, nr_sites, nr_events; /* records sent, so that a cut file is noticed */
-	uint32_t reserved;
+	uint32_t flags; /* LW_BYE_*; 0 from the process itself */
 };
 
 #define LW_TICK_LAST 1u	 /* the tick is complete with this message */

@@ -175,6 +175,7 @@ static bool take_history(struct model *model, const void *record, uint64_t bytes
 		return false;
 	past = alloc_array(1, sizeof(*past) + nr_bytes);
 	*past = (struct model_history){.nr_samples = history.nr_samples,
+		.nr_noted = history.nr_samples,
 		.exit_began_ms = history.exit_began_ms,
 		.held_bytes = history.held_bytes,
 		.held_blocks = history.held_blocks};

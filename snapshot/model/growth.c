@@ -25,6 +25,7 @@ enum {
 	WALK_PARTS = 4,
 	WINDOW = 5,	/* points whose mean is taken where a plateau is looked at */
 	LEAST_PART = 4, /* points of the last third */
+	LEAST_LOOKS = 11, /* a stretch between two is no larger a part of the time */
 };
 
 static const double pause_cells = 2.5;
@@ -35,13 +36,13 @@ static const double least_envelope = 0.2; /* of the whole gain, over the first t
 static const double least_recent = 0.1;	  /* slope of the last third, of the whole slope */
 static const double least_last_rise = 0.5;   /* to the last third's mean, of that to the second's */
 static const double least_first_rise = 0.35; /* the other way round */
-static const double most_unevenness = 4;     /* of a rise whose thirds differ by more than that */
-static const double most_levelling = 0.7;    /* of a rise that may have lost most of its rate */
+static const double most_unevenness = 8;     /* of a rise whose thirds differ by more than that */
+static const double most_levelling = 0.4;    /* of a rise that may have lost most of its rate */
 static const double slowing_rise = 0.8;	 /* in the same measure */
 static const double slowing_slope = 0.5; /* of the last third, of the whole slope: too */
 static const double least_pauses_s = 2;	 /* a series of few points lasts that long */
 static const double least_alike = 0.7;	 /* correlation of what may be a walk */
-static const double least_long_z = 5; /* over long stretches, where a walk would have made a few */
+static const double least_long_z = 5.2; /* over long stretches, where a walk would have made a few */
 static const double most_back = 0.1;  /* of the gain: less was given back than a walk does */
 static const double coarse_part = 1.0 / 16; /* of the gain: a step that counts, even an early one */
 static const double plateau_back = 0.05;  /* of the gain, given back from the highest to the end */
@@ -320,6 +321,7 @@ void growth_judge(const struct growth_point *points, size_t nr_points, struct gr
 	struct series whole = {filled, 0}, settled;
 
 	*growth = (struct growth){.kind = GROWTH_STEADY, .p = 1};
+	growth->until_s = nr_points ? points[nr_points - 1].s : 0;
 	if (!is_measured(points, nr_points))
 		return;
 	whole.nr = fill_pauses(measured, thin(points, nr_points, measured), filled);
@@ -329,4 +331,23 @@ void growth_judge(const struct growth_point *points, size_t nr_points, struct gr
 	judge_rise(whole, settled, growth);
 	if (growth->kind == GROWTH_STEADY)
 		judge_bound(whole, growth);
+}
+
+/* No stretch is long in which the site changed and nobody looked. */
+static bool are_looks_close(const struct growth_point *points, size_t nr_points, size_t nr_noted)
+{
+	double most_s = series_span((struct series){points, nr_points}) / LEAST_LOOKS;
+
+	for (size_t i = nr_noted + 1; i < nr_points; i++)
+		if (fabs(points[i].bytes - points[i - 1].bytes) > 0 && points[i].s - points[i - 1].s > most_s)
+			return false;
+	return true;
+}
+
+void growth_judge_looks(const struct growth_point *points, size_t nr_points, size_t nr_noted,
+	struct growth *growth)
+{
+	if (!are_looks_close(points, nr_points, nr_noted))
+		nr_points = nr_noted + 1;
+	growth_judge(points, nr_points, growth);
 }

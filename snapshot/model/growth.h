@@ -52,11 +52,21 @@ struct growth {
 	double recent_per_s; /* of the last third */
 	double p;	     /* one-sided, the worse of both tests */
 	double since_s;	     /* when the rise began; of bounded: when it ended */
+	double until_s;	     /* time of the last point that was looked at */
 	bool is_slowing;     /* growing, but less in the last third than before */
 	double gained_bytes; /* since then; of bounded: until then */
 };
 
 /* Points in order of time; values that are not finite, or times that fall, make it steady. */
 void growth_judge(const struct growth_point *points, size_t nr_points, struct growth *growth);
+
+/*
+ * The same where only the first nr_noted points are of those that are taken whenever something is allocated, and
+ * the others are looks from outside: between two of them the site may have changed at any moment, and what is
+ * carried on is made up. Where that is too much of the whole time, as in the first looks of a viewer that looks once
+ * in ten minutes, what was noted, up to the first look, decides alone.
+ */
+void growth_judge_looks(const struct growth_point *points, size_t nr_points, size_t nr_noted,
+	struct growth *growth);
 
 #endif

@@ -29,6 +29,7 @@ enum {
 /* The past of a site, as its HISTORY record told it. */
 struct model_history {
 	uint32_t nr_samples, max_samples; /* max: room there is, 0: no more than those */
+	uint32_t nr_noted; /* of them by the process itself; the others are looks at it: growth.h */
 	uint64_t exit_began_ms; /* 0: exit has not begun, or not noted */
 	uint64_t held_bytes, held_blocks; /* when exit began */
 	struct lw_wire_sample samples[];  /* in order of time */

@@ -42,6 +42,7 @@ static void thin_out(struct model_history *past)
 			which = i;
 		}
 	}
+	past->nr_noted -= which < past->nr_noted;
 	past->nr_samples--;
 	memmove(&past->samples[which], &past->samples[which + 1],
 		(past->nr_samples - which) * sizeof(past->samples[0]));

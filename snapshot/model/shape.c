@@ -19,7 +19,7 @@ static const double first_decay = 0.05; /* of levelling off, as parts of the tim
 static const double last_decay = 0.4;
 static const double next_decay = 1.4;
 static const double level_decay = 0.65;	    /* a fifth of the first rate is left at the end */
-static const double first_slow_decay = 0.9; /* a third */
+static const double first_slow_decay = 1.3; /* nearly half */
 static const double last_slow_decay = 4;
 
 /* From 0 to 1 between `from` and `to`; from < 0: it levels off, by 1/e more in each `to`. */

@@ -19,8 +19,8 @@
 double shape_unevenness(const struct growth_point *points, size_t nr_points);
 
 /*
- * In the same measure, how much better a rise fits that loses four fifths of its rate or more than one that keeps a
- * third or more, or is a line.
+ * In the same measure, how much better a rise fits that loses four fifths of its rate or more than one that keeps
+ * nearly half of it, or is a line.
  */
 double shape_levelling(const struct growth_point *points, size_t nr_points);
 

@@ -41,6 +41,7 @@ void trend_judge(const struct model *model, const struct model_site *site, bool 
 	struct trend *trend)
 {
 	const struct model_history *past = site->history;
+	size_t nr_noted;
 
 	trend->nr_points = 0;
 	trend->is_held = false;
@@ -49,7 +50,8 @@ void trend_judge(const struct model *model, const struct model_site *site, bool 
 	if (!past || past->nr_samples + 1 < GROWTH_LEAST_POINTS)
 		return;
 	make_series(model, site, is_killed, trend);
-	growth_judge(trend->points, trend->nr_points, &trend->growth);
+	nr_noted = past->nr_noted < trend->nr_points ? past->nr_noted : trend->nr_points - 1;
+	growth_judge_looks(trend->points, trend->nr_points, nr_noted, &trend->growth);
 	if (!past->exit_began_ms || past->held_blocks <= site->live_blocks)
 		return;
 	trend->held_bytes = past->held_bytes;

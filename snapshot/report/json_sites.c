@@ -45,8 +45,7 @@ static void set_trend(struct json_writer *w, json_t *out, const struct report_si
 		return;
 	if (!judged->reason)
 		json_object_set_new(out, "reason",
-			json_text(trend_text(text, trend,
-				(double)w->report->model->hello.seconds_ns / 1e9)));
+			json_text(trend_text(text, trend)));
 	json_object_set_new(out, "slope_bytes_per_s", json_real(trend->growth.bytes_per_s));
 	json_object_set_new(out, "trend_p", json_real(trend->growth.p));
 	json_object_set_new(out,

@@ -56,7 +56,7 @@ static void write_trend(const struct text_writer *w, const struct report_site *j
 	if (!trend || judged->reason || trend->growth.kind == GROWTH_STEADY)
 		return;
 	fprintf(w->out, "  %s: %s", verdict_name(judged->verdict),
-		trend_text(text, trend, (double)w->report->model->hello.seconds_ns / 1e9));
+		trend_text(text, trend));
 	if (w->report->left_bytes && *trend_outlook(text, &trend->growth, w->report->left_bytes))
 		fprintf(w->out, "; at this rate %s", text);
 	fprintf(w->out, "\n  %s|%s|%s\n", text_paint(w, TEXT_DIM),

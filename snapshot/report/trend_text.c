@@ -45,12 +45,12 @@ static const char *p_text(double p)
 	return p < 1e-6 ? "p < 0.000001" : p < 1e-4 ? "p < 0.0001" : "p < 0.001";
 }
 
-static void text_of_growing(char out[TREND_TEXT_BYTES], const struct growth *growth, double end_s)
+static void text_of_growing(char out[TREND_TEXT_BYTES], const struct growth *growth)
 {
 	char rate[TREND_RATE_BYTES], time[FORMAT_BYTES];
 
 	(void)snprintf(out, TREND_TEXT_BYTES, "%s for %s, %s, %s",
-		trend_rate(rate, growth->bytes_per_s), format_s(time, end_s - growth->since_s),
+		trend_rate(rate, growth->bytes_per_s), format_s(time, growth->until_s - growth->since_s),
 		p_text(growth->p), growth->is_slowing ? "slowing down" : "not levelling off");
 }
 
@@ -62,14 +62,13 @@ static void text_of_bounded(char out[TREND_TEXT_BYTES], const struct growth *gro
 		format_size(bytes, whole(growth->gained_bytes)), format_s(time, growth->since_s));
 }
 
-const char *trend_text(char out[TREND_TEXT_BYTES], const struct trend *trend, double now_s)
+const char *trend_text(char out[TREND_TEXT_BYTES], const struct trend *trend)
 {
 	size_t used;
 
 	out[0] = '\0';
 	if (trend->growth.kind == GROWTH_GROWING)
-		text_of_growing(out, &trend->growth,
-			trend->nr_points ? trend->points[trend->nr_points - 1].s : now_s);
+		text_of_growing(out, &trend->growth);
 	else if (trend->growth.kind == GROWTH_BOUNDED)
 		text_of_bounded(out, &trend->growth);
 	used = strlen(out);

@@ -20,14 +20,14 @@ enum {
 const char *trend_rate(char out[TREND_RATE_BYTES], double bytes_per_s);
 
 /*
- * Why the verdict is what it is, as of the moment now_s:
+ * Why the verdict is what it is:
  *   growing: "+12.3 KiB/s for 40.0 s, p < 0.001, not levelling off"
  *            or "slowing down", where the rate falls, but not to almost nothing
  *   held:    the same, and "freed only after exit began"
  *   bounded: "grew by 1.2 MiB until 12.0 s after the start, flat since"
  * "" when it is steady.
  */
-const char *trend_text(char out[TREND_TEXT_BYTES], const struct trend *trend, double now_s);
+const char *trend_text(char out[TREND_TEXT_BYTES], const struct trend *trend);
 
 /* When left_bytes are used up: "the 7.8 GiB left run out in 6 d 2 h". "" if not growing, or in ten years. */
 const char *trend_outlook(char out[TREND_TEXT_BYTES], const struct growth *growth, uint64_t left_bytes);

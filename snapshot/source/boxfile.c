@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "snapshot/source/farewell.h"
+
 enum { MAX_FILE_BYTES = 1 << 30 };
 
 bool source_is_boxfile(int fd)
@@ -113,9 +115,10 @@ static bool is_gone(const struct lw_region_header *region, int fd)
 	return is_unmapped(region, fd);
 }
 
-bool source_boxfile(int fd, const char *name, lw_emit_sink_fn *sink, void *context, bool *gone,
-	struct source_error *error)
+bool source_boxfile(
+	int fd, const char *name, lw_emit_sink_fn *sink, void *context, struct source_error *error)
 {
+	struct farewell farewell = {.sink = sink, .context = context};
 	const char *why = NULL;
 	size_t nr_bytes = 0;
 	struct lw_region_header *region = read_whole(fd, &nr_bytes, &why);
@@ -129,10 +132,10 @@ bool source_boxfile(int fd, const char *name, lw_emit_sink_fn *sink, void *conte
 		free(region);
 		return fail(error, name, why);
 	}
-	*gone = is_gone(region, fd);
+	farewell.flags = is_gone(region, fd) ? LW_BYE_GONE : 0;
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	is_whole = lw_emit_region(region, nr_bytes,
-		(uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec, sink, context);
+		(uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec, farewell_record, &farewell);
 	free(region);
 	return is_whole || fail(error, name, "its tables cannot be read");
 }

@@ -60,6 +60,7 @@ static bool show(int shmid, int32_t maker, source_process_fn *found, void *conte
 	process = (struct source_process){
 		.pid = maker ? maker : region->pid,
 		.is_gone = is_process_gone(region, maker ? maker : region->pid),
+		.end_kind = lw_load(&region->end_kind),
 		.uptime_ns =
 			now_ns > region->started_mono_ns ? now_ns - region->started_mono_ns : 0,
 		.live_bytes = held_bytes(region, bytes),

@@ -22,6 +22,7 @@
 #include "snapshot/alloc.h"
 #include "snapshot/model/decode.h"
 #include "snapshot/source/alive.h"
+#include "snapshot/source/farewell.h"
 #include "snapshot/source/seat.h"
 
 #define MS UINT64_C(1000000)
@@ -280,46 +281,44 @@ static enum live_news read_last(struct live *live, uint64_t now, lw_emit_sink_fn
  * The target is gone. After a kill: what it left behind, completed by its helper if there was one. After an
  * exit, which has freed what the person wants to see, only how it ended: the last state stays.
  */
-static enum live_news read_end(struct live *live, const char *why, lw_emit_sink_fn *sink, void *context)
+static enum live_news read_end(struct live *live, uint32_t how, lw_emit_sink_fn *sink, void *context)
 {
 	const struct timespec pause = {.tv_nsec = 5 * MS};
+	struct farewell farewell = {sink, context, how};
 	uint64_t now = now_ns();
 	bool is_still, is_good;
 
 	while (lw_load(&live->found.region->helper_pid) && now_ns() - now < COMPLETE_MS * MS)
 		(void)nanosleep(&pause, NULL);
 	now = now_ns();
-	live->own->dump.sink = sink;
-	live->own->dump.context = context;
+	live->own->dump.sink = farewell_record;
+	live->own->dump.context = &farewell;
 	is_still = live->status.nr_ticks && is_ending(live);
 	if (is_still)
 		is_good = lw_dump_hello(&live->own->dump, now) && lw_dump_totals(&live->own->dump) &&
 			  lw_dump_bye(&live->own->dump);
 	else
-		is_good = lw_emit_region(live->found.region, live->found.bytes, now, sink, context);
+		is_good = lw_emit_region(live->found.region, live->found.bytes, now, farewell_record, &farewell);
+	live->own->dump.sink = sink;
+	live->own->dump.context = context;
 	if (live->status.way != LIVE_ENDED)
 		note_age(live, now);
 	live->status.way = LIVE_ENDED;
-	live->status.why = why;
+	live->status.why = "";
 	seat_leave(&live->seat);
 	return is_good && end_tick(live, is_still ? LW_TICK_STILL : 0, sink, context) ? LIVE_END : LIVE_FAILED;
 }
 
 /* ---- the process ---- */
 
-/* How it ended; NULL: it runs. */
-static const char *end_of(struct live *live)
+/* How it ended, LW_BYE_*; 0: it runs. */
+static uint32_t end_of(const struct live *live)
 {
-	static const char *const ends[] = {[LW_END_EXIT] = "exited",
-		[LW_END__EXIT] = "ended by _exit",
-		[LW_END_QUICK_EXIT] = "ended by quick_exit"};
-	uint32_t end_kind = lw_load(&live->found.region->end_kind);
-
 	if (alive_is_dead(&live->process))
-		return end_kind > LW_END_NONE && end_kind <= LW_END_QUICK_EXIT ? ends[end_kind] : "was killed";
+		return LW_BYE_GONE;
 	if (lw_load_acquire(&live->found.region->state) < LW_STATE_ENDING && alive_has_exec(&live->process))
-		return "has started another program (exec)";
-	return NULL;
+		return LW_BYE_EXEC;
+	return 0;
 }
 
 static const char *silence_of(const struct live *live)
@@ -362,11 +361,11 @@ static bool has_input(int fd)
 	return fd >= 0 && poll(&input, 1, 0) > 0;
 }
 
-/* Things to be seen to a few times a second. NULL, or how the target ended. */
-static const char *look_around(struct live *live, uint64_t now)
+/* Things to be seen to a few times a second. 0, or how the target ended. */
+static uint32_t look_around(struct live *live, uint64_t now)
 {
 	if (now - live->looked_ns < 100 * MS && live->status.task != '?')
-		return NULL;
+		return 0;
 	live->looked_ns = now;
 	alive_look(&live->process, &live->status.task, &live->status.rss_bytes);
 	if (seat_see_to(&live->seat, live->status.way == LIVE_REGION, now)) {
@@ -385,12 +384,12 @@ enum live_news live_wait(
 		bool is_over = live->status.way == LIVE_ENDED || (live->status.nr_ticks && is_ending(live));
 		enum live_news news =
 			live->seat.viewer && !is_over ? take_messages(live, sink, context) : LIVE_NOTHING;
-		const char *end;
+		uint32_t end;
 
 		if (news != LIVE_NOTHING)
 			return news;
 		now = now_ns();
-		end = live->status.way == LIVE_ENDED ? NULL : look_around(live, now);
+		end = live->status.way == LIVE_ENDED ? 0 : look_around(live, now);
 		if (end)
 			return read_end(live, end, sink, context);
 		if (live->status.way < LIVE_REGION && is_silent(live, now)) {

@@ -15,7 +15,7 @@
 enum live_news {
 	LIVE_NOTHING, /* the time is up, or the descriptor can be read */
 	LIVE_TICK,    /* the records of one tick have gone to the sink */
-	LIVE_END,     /* the last ones have: the target is gone */
+	LIVE_END,     /* the last ones have: the target is gone, and BYE says how */
 	LIVE_FAILED,  /* the sink refused a record */
 };
 
@@ -28,7 +28,7 @@ enum live_way {
 
 struct live_status {
 	enum live_way way;
-	const char *why;      /* a sentence of the region's being read, or of the end; "" none */
+	const char *why;      /* a sentence of the region's being read; "" none */
 	char task;	      /* state letter of the process in /proc: R S D T Z ... ; ? unknown */
 	uint64_t rss_bytes;   /* 0 unknown */
 	uint64_t nr_lost;     /* messages, that the target or we noticed */

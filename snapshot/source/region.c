@@ -21,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "snapshot/source/farewell.h"
+
 static uint64_t now_mono_ns(void)
 {
 	struct timespec now;
@@ -182,15 +184,15 @@ bool source_attach(pid_t pid, struct source_region *found, struct source_error *
 	return !err;
 }
 
-bool source_pid(
-	pid_t pid, lw_emit_sink_fn *sink, void *context, bool *is_gone, struct source_error *error)
+bool source_pid(pid_t pid, lw_emit_sink_fn *sink, void *context, struct source_error *error)
 {
+	struct farewell farewell = {.sink = sink, .context = context};
 	struct source_region found;
 
 	if (!source_attach(pid, &found, error))
 		return false;
-	*is_gone = !found.is_alive;
-	return dump(found.region, found.bytes, sink, context, error);
+	farewell.flags = found.is_alive ? 0 : LW_BYE_GONE;
+	return dump(found.region, found.bytes, farewell_record, &farewell, error);
 }
 
 bool source_shmid(int shmid, lw_emit_sink_fn *sink, void *context, struct source_error *error)

@@ -26,9 +26,8 @@ struct source_region {
 };
 bool source_attach(pid_t pid, struct source_region *found, struct source_error *error);
 
-/* The region of a watched process; *is_gone: it has ended, and this is what it left behind. */
-bool source_pid(
-	pid_t pid, lw_emit_sink_fn *sink, void *context, bool *is_gone, struct source_error *error);
+/* The region of a watched process; if it has ended, this is what it left behind, and BYE says so (wire.h). */
+bool source_pid(pid_t pid, lw_emit_sink_fn *sink, void *context, struct source_error *error);
 
 bool source_shmid(int shmid, lw_emit_sink_fn *sink, void *context, struct source_error *error);
 
@@ -58,15 +57,16 @@ void source_scan_end(struct source_scan *scan);
 bool source_stream(
 	int fd, const char *name, lw_emit_sink_fn *sink, void *context, struct source_error *error);
 
-/* A file that holds a region (option black_box); *is_gone as above. */
+/* A file that holds a region (option black_box); of one that has ended as above. */
 bool source_is_boxfile(int fd);
-bool source_boxfile(int fd, const char *name, lw_emit_sink_fn *sink, void *context, bool *is_gone,
-	struct source_error *error);
+bool source_boxfile(
+	int fd, const char *name, lw_emit_sink_fn *sink, void *context, struct source_error *error);
 
 /* One watched process of this user, for --list. */
 struct source_process {
 	int32_t pid;
 	bool is_gone; /* ended, its region not yet removed */
+	uint32_t end_kind; /* enum lw_end */
 	uint64_t uptime_ns;
 	uint64_t live_bytes;
 	const char *exe; /* valid during the call */

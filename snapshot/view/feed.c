@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "snapshot/alloc.h"
+#include "snapshot/model/state.h"
 #include "snapshot/report/output.h"
 #include "snapshot/report/trend_text.h"
 #include "snapshot/source/memory.h"
@@ -80,12 +81,12 @@ static enum live_news read_file(struct view *view)
 	struct source_error error = {""};
 	int fd = strcmp(view->name, "-") ? open(view->name, O_RDONLY | O_CLOEXEC) : 0;
 	const char *missing;
-	bool is_read = false, is_gone;
+	bool is_read = false;
 
 	if (fd < 0)
 		(void)snprintf(error.text, sizeof(error.text), "cannot read %s: %s", view->name, strerror(errno));
 	else if (source_is_boxfile(fd))
-		is_read = source_boxfile(fd, view->name, take_record, view, &is_gone, &error);
+		is_read = source_boxfile(fd, view->name, take_record, view, &error);
 	else
 		is_read = source_stream(fd, view->name, take_record, view, &error);
 	if (fd > 0)
@@ -127,23 +128,32 @@ enum live_news view_wait(struct view *view, int fd, uint32_t wait_ms)
 
 /* ---- what there is to show ---- */
 
-static void say_end(const struct model *model, const char *why, char how[160])
+enum { END_BYTES = 64 };
+
+/* "exited, status 3"; "" of one that lives. */
+static const char *say_end(const struct model *model, char out[END_BYTES])
 {
-	if (model->hello.end_kind != LW_END_NONE && model->hello.exit_status >= 0)
-		(void)snprintf(how, 160, "[%s, status %d]", why, model->hello.exit_status);
+	const char *end = state_end(model);
+
+	if (end && model->hello.end_kind != LW_END_NONE && model->hello.exit_status >= 0)
+		(void)snprintf(out, END_BYTES, "%s, status %d", end, model->hello.exit_status);
 	else
-		(void)snprintf(how, 160, "[%s]", why);
+		(void)snprintf(out, END_BYTES, "%s", end ? end : "");
+	return out;
 }
 
 static void say_how(const struct view *view, char how[160])
 {
 	const struct live_status *status = view->live ? live_status(view->live) : NULL;
 	const char *stopped = status && strchr("tT", status->task) ? ", stopped" : "";
+	char end[END_BYTES];
 
+	(void)say_end(view->watch.decode.model, end);
 	if (!status)
-		(void)snprintf(how, 160, "[saved in %.130s%s]", view->name, view->is_cut ? ", cut short" : "");
+		(void)snprintf(how, 160, "[saved in %.60s%s%s%s]", view->name, view->is_cut ? ", cut short" : "",
+			*end ? ": it " : "", end);
 	else if (status->way == LIVE_ENDED)
-		say_end(view->watch.decode.model, status->why, how);
+		(void)snprintf(how, 160, "[%s]", end);
 	else if (status->way == LIVE_REGION)
 		(void)snprintf(how, 160, "[read from its region: %s]", status->why);
 	else
@@ -212,16 +222,14 @@ void view_row(struct view *view, uint32_t site, struct lines_row *row)
 bool view_reason(struct view *view, uint32_t site, char *out, size_t out_bytes)
 {
 	struct watch *watch = &view->watch;
-	struct trend trend = {.growth = *watch_growth(watch, site), .nr_points = 1};
+	struct trend trend = {.growth = *watch_growth(watch, site)};
 	const struct watch_site *judged = watch_judge(watch, site);
 	char why[TREND_TEXT_BYTES], outlook[TREND_TEXT_BYTES];
-	double now_s = (double)watch->at_ns / 1e9;
 
-	trend.points[0].s = now_s;
 	if (judged->is_judged && judged->judged.reason) {
 		(void)snprintf(out, out_bytes, "kept by %s", judged->judged.reason);
 	} else {
-		trend_text(why, &trend, now_s);
+		trend_text(why, &trend);
 		trend_outlook(outlook, &trend.growth, watch->report.left_bytes);
 		(void)snprintf(out, out_bytes, "%s%s%s", why, *outlook ? "; " : "", outlook);
 	}

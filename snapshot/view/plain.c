@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "snapshot/alloc.h"
+#include "snapshot/model/state.h"
 
 enum { WAIT_MS = 1000, JSON_SCHEMA = 1 };
 
@@ -122,19 +123,12 @@ static json_t *marks_array(const struct model *model)
 	return marks;
 }
 
-static const char *state_name(const struct view *view)
+static const char *state_of(const struct view *view)
 {
 	const struct live_status *status = view->live ? live_status(view->live) : NULL;
-	static const char *const ends[] = {[LW_END_NONE] = "killed",
-		[LW_END_EXIT] = "exit",
-		[LW_END__EXIT] = "_exit",
-		[LW_END_QUICK_EXIT] = "quick_exit"};
 
-	if (!status || status->way != LIVE_ENDED)
-		return "live";
-	if (strstr(status->why, "exec"))
-		return "exec";
-	return ends[view->watch.decode.model->hello.end_kind];
+	/* while exit's handlers run it is still there */
+	return status && status->way != LIVE_ENDED ? "live" : state_name(view->watch.decode.model);
 }
 
 static void print_json(struct view *view)
@@ -147,7 +141,7 @@ static void print_json(struct view *view)
 	view_head(view, &head, how);
 	all = json_pack("{s:s, s:i, s:i, s:o, s:s, s:s, s:f, s:I, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I}}",
 		"leakwatch", LW_VERSION, "schema", JSON_SCHEMA, "pid", head.pid, "exe", text_of(head.program),
-		"state", state_name(view), "how", how, "seconds", (double)head.age_ns / 1e9, "tick",
+		"state", state_of(view), "how", how, "seconds", (double)head.age_ns / 1e9, "tick",
 		(json_int_t)view->watch.nr_ticks, "summary", "live_bytes", (json_int_t)head.bytes, "live_blocks",
 		(json_int_t)head.blocks, "peak_bytes", (json_int_t)head.peak_bytes, "rss_bytes",
 		(json_int_t)head.rss_bytes, "total_allocs", (json_int_t)view->watch.totals.nr_allocs,

@@ -239,18 +239,18 @@ const struct growth *watch_growth(struct watch *watch, size_t place)
 {
 	struct growth_point points[MAX_PAST + WATCH_SAMPLES];
 	struct watch_site *site = &watch->sites[place];
-	size_t nr;
+	size_t nr, nr_noted;
 
 	if (site->grown_at == watch->nr_sampled)
 		return &site->growth;
 	site->grown_at = watch->nr_sampled;
-	nr = add_past(watch, place, points);
+	nr = nr_noted = add_past(watch, place, points);
 	for (size_t i = 0; i < watch->nr_samples; i++)
 		points[nr++] = (struct growth_point){
 			(double)watch->at_ms[i] / 1000, (double)watch_at(watch, place, i)};
 	site->growth = (struct growth){.kind = GROWTH_STEADY, .p = 1};
 	if (nr > LEAST_POINTS) /* its few points are a short time, not one in which nothing was allocated */
-		growth_judge(points, nr, &site->growth);
+		growth_judge_looks(points, nr, nr_noted, &site->growth);
 	return &site->growth;
 }
 

@@ -97,7 +97,10 @@ bool watch_is_wanted(struct watch *watch, size_t site);
 
 double watch_slope(const struct watch *watch, size_t site); /* bytes a second, over the series; NAN: not yet */
 uint64_t watch_oldest_ms(const struct watch *watch, size_t site); /* its age; UINT64_MAX unknown */
-/* What the site's past says: its history in the region, then our own series. Judged anew after each sample. */
+/*
+ * What the site's past says: its history in the region, then our own series, once that is dense enough to say
+ * something. Judged anew after each sample.
+ */
 const struct growth *watch_growth(struct watch *watch, size_t site);
 /* The verdict with that; names are looked up as by watch_judge(). */
 enum verdict watch_verdict(struct watch *watch, size_t site);

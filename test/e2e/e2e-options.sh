@@ -28,6 +28,23 @@ complains no_such_option=1 '^leakwatch: .*no_such_option'
 complains 'min_bytes=12x' '^leakwatch: .*min_bytes.*12x'
 complains "json='open" '^leakwatch: .*json'
 
+# the children of the process that was started keep still, unless they are followed
+children() { # OPTIONS: five of them, of which some would be said to leak
+	timeout 60 env LD_PRELOAD="$library" LEAKWATCH_OPTIONS="$1" sh -c \
+		"for i in 1 2 3; do '$victims/victim-leak' 3 10; /bin/true; done; exit 4" >out 2>err </dev/null
+	status=$?
+	exits 4
+}
+nr_complaints() { cat err; [ "$(grep -c "^leakwatch: LEAKWATCH_OPTIONS: .*$2" err)" -eq "$1" ]; }
+for options in depth=0 depth=0:json=j.%p no_such_option=1; do
+	children "$options"
+	ok "'$options' is complained of once, whatever is started" nr_complaints 1 "${options%%=*}"
+done
+children "depth=0:$(printf 'x%.0s' {1..5000})"
+ok 'and so is what is too long' nr_complaints 1 'bytes are too many'
+children depth=0:follow=victim-leak
+ok 'those that are followed may speak' nr_complaints 4 depth
+
 # what verbose says, once, and not for children
 env LD_PRELOAD="$library" LEAKWATCH_OPTIONS=verbose=1:depth=9 sh -c "'$victims/victim-leak' 0; exit 4" >out 2>err
 for what in 'options read: verbose=1:depth=9' 'region: shared memory segment [0-9]+, room for [0-9]+ sites' \
@@ -44,7 +61,7 @@ snapshot=$build/snapshot/leakwatch-snapshot
 ok 'a viewer speaks by its own name' matches err '^leakwatch-snapshot: cannot read suppressions no-such-file: '
 "$snapshot" --count=2 --interval=1 box >out 2>err
 ok 'a black box has one state' matches err 'box is a black box, which has one state only; --once reports it'
-ok 'which is shown' matches out '^leakwatch [0-9]+ .*\[saved in box\]'
+ok 'which is shown' matches out '^leakwatch [0-9]+ .*\[saved in box: it exited\]'
 
 # the manual pages name what --help names
 page_lacks() { # COMMAND PAGE

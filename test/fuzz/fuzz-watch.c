@@ -75,7 +75,7 @@ static void show(struct watch *watch, size_t site)
 	lines_row(line, &row, &style);
 	if (strlen(line) >= LINES_BYTES)
 		abort();
-	trend_text(why, &trend, (double)watch->at_ns / 1e9);
+	trend_text(why, &trend);
 	trend_outlook(why, &trend.growth, 1 << 30);
 }
 

@@ -232,7 +232,7 @@ static const struct kind others[] = {
 	{"fill, then stop", fill, .gain = {2, 1000}, .at = {0.02, 0.66}},
 	{"saturation", saturate, .gain = {2, 1000}, .at = {0.02, 0.2}},
 	{"slow saturation, 8 x noise", saturate, .gain = {8, 1000}, .at = {0.2, 0.5}},
-	{"slow saturation, 2-8 x noise", saturate, .gain = {2, 8}, .at = {0.2, 0.5}, .most_accused = 25},
+	{"slow saturation, 2-8 x noise", saturate, .gain = {2, 8}, .at = {0.2, 0.5}, .most_accused = 18},
 	{"slow saturation, no noise", saturate, .gain = {1e6, 1e6}, .at = {0.1, 0.5}},
 	{"one cycle", one_cycle, .gain = {4, 1e5}, .at = {1, 1.65}, .is_never_flat = true},
 	{"one cycle from half way", late_cycle, .gain = {4, 1e5}, .at = {1.3, 2}, .is_never_flat = true},

@@ -605,14 +605,14 @@ static void test_trend_words(void)
 	static const struct growth_point points[] = {{0, 0}, {1, 10}, {2, 20}, {9, 70}, {10, 80}};
 	char rate[TREND_RATE_BYTES], bars[SPARKLINE_BYTES], text[TREND_TEXT_BYTES];
 	struct growth slow = {.kind = GROWTH_GROWING, .bytes_per_s = 0.001};
-	struct trend slowing = {.growth = {.kind = GROWTH_GROWING, .bytes_per_s = 1536, .is_slowing = true}};
+	struct trend slowing = {.growth = {.kind = GROWTH_GROWING, .bytes_per_s = 1536, .is_slowing = true, .until_s = 10}};
 
 	is_str(trend_rate(rate, 1536), "+1.5 KiB/s", "a rate");
 	is_str(trend_rate(rate, -0.1), "-6 bytes/min", "a small one");
 	is_str(trend_rate(rate, 0.001), "+4 bytes/h", "a smaller one");
 	is_str(trend_rate(rate, 1e300), "+7.8 EiB/s", "more than there is");
 	is_str(trend_outlook(text, &slow, 1 << 30), "", "what takes ages is not said");
-	is_str(trend_text(text, &slowing, 10), "+1.5 KiB/s for 10.0 s, p < 0.000001, slowing down",
+	is_str(trend_text(text, &slowing), "+1.5 KiB/s for 10.0 s, p < 0.000001, slowing down",
 		"what slows down is not said to go on as it does");
 	is_str(trend_sparkline(bars, points, 5, false), "___...,,,,,,,,,,,,,,,,,,,,,,***#",
 		"bars in ASCII");

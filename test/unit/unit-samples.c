@@ -295,6 +295,97 @@ static void test_past(void)
 	model_free(decode.model);
 }
 
+enum { BEFORE_MS = 13000, PER_S = 10000 };
+
+/* The history of a site that has grown evenly for BEFORE_MS. */
+static const struct lw_wire_head *grown_history(uint32_t id)
+{
+	static union {
+		struct lw_wire_history history;
+		unsigned char room[sizeof(struct lw_wire_history) +
+				   LW_HISTORY_SAMPLES * sizeof(struct lw_wire_sample)];
+	} record;
+	struct lw_wire_sample samples[LW_HISTORY_SAMPLES];
+
+	for (uint32_t i = 0; i < LW_HISTORY_SAMPLES; i++) {
+		samples[i].ms = (uint64_t)BEFORE_MS * (i + 1) / (LW_HISTORY_SAMPLES + 1);
+		samples[i].bytes = samples[i].ms * PER_S / 1000;
+	}
+	record.history = (struct lw_wire_history){.head = {LW_WIRE_HISTORY, LW_WIRE_VERSION, sizeof(record)},
+		.site = id,
+		.nr_samples = LW_HISTORY_SAMPLES};
+	memcpy(record.room + sizeof(record.history), samples, sizeof(samples));
+	return &record.history.head;
+}
+
+/* It has grown when the viewer comes. */
+static void begin_grown(struct symbols *symbols)
+{
+	watch_fini(&watch);
+	watch_init(&watch, symbols, &suppress, &options);
+	say_module("/app");
+	say_site(5, 0x10);
+	ok(watch_record(&watch, grown_history(5)), "history");
+	say_count(5, BEFORE_MS / 1000 * PER_S, 10, 100);
+	say_tick(BEFORE_MS);
+}
+
+/* However seldom the viewer looks, what grows goes on growing from the first look to the last. */
+static void test_seldom(struct symbols *symbols)
+{
+	static const uint32_t intervals_ms[] = {200, 1000, 2000, 5000, 10000, 60000, 600000, 3600000};
+
+	for (size_t i = 0; i < sizeof(intervals_ms) / sizeof(intervals_ms[0]); i++) {
+		uint64_t at_ms = BEFORE_MS;
+		unsigned nr_bad = 0, which = 0;
+
+		begin_grown(symbols);
+		is_u64(watch_growth(&watch, 0)->kind, GROWTH_GROWING, "growing when the viewer comes");
+		for (unsigned tick = 2; tick < 200; tick++) {
+			at_ms += intervals_ms[i];
+			say_count(5, at_ms * PER_S / 1000, 10 * tick, 100);
+			say_tick(at_ms);
+			if (watch_growth(&watch, 0)->kind == GROWTH_GROWING)
+				continue;
+			which = nr_bad++ ? which : tick;
+		}
+		ok(!nr_bad, "growing at each of its looks every %u ms: %u not, the first %u", intervals_ms[i], nr_bad,
+			which);
+	}
+	begin_grown(symbols);
+	for (unsigned tick = 1; tick < 20; tick++)
+		say_tick(BEFORE_MS + tick * 5000);
+	is_u64(watch_growth(&watch, 0)->kind, GROWTH_BOUNDED, "what has stopped is bounded");
+}
+
+/* The same, saved, and reported from the file. */
+static void test_seldom_saved(void)
+{
+	for (unsigned nr_ticks = 1; nr_ticks < 100; nr_ticks = nr_ticks * 3 / 2 + 1) {
+		struct decode decode = {.model = model_new()};
+		struct lw_wire_count count = {
+			.head = {LW_WIRE_COUNT, LW_WIRE_VERSION, sizeof(count)}, .site = 5};
+		struct lw_wire_tick tick = {
+			.head = {LW_WIRE_TICK, LW_WIRE_VERSION, sizeof(tick)}, .flags = LW_TICK_LAST};
+		uint64_t at_s = BEFORE_MS / 1000;
+		struct trend trend;
+
+		ok(past_record(&decode, grown_history(5)), "history");
+		for (unsigned i = 0; i < nr_ticks; i++, at_s += 600) {
+			count.alloc_bytes = at_s * PER_S;
+			count.alloc_blocks = at_s;
+			tick.at_ns = at_s * 1000000000;
+			(void)past_record(&decode, &count.head);
+			(void)past_record(&decode, &tick.head);
+		}
+		decode.model->hello.seconds_ns = tick.at_ns + 1;
+		model_finish(decode.model);
+		trend_judge(decode.model, &decode.model->sites[0], false, &trend);
+		is_u64(trend.growth.kind, GROWTH_GROWING, "growing, from a file of seldom looks");
+		model_free(decode.model);
+	}
+}
+
 int main(void)
 {
 	struct symbols symbols = {0};
@@ -307,6 +398,8 @@ int main(void)
 	test_lost();
 	test_halving();
 	test_past();
+	test_seldom(&symbols);
+	test_seldom_saved();
 	watch_fini(&watch);
 	return done();
 }
