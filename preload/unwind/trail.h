@@ -23,13 +23,16 @@
 
 enum { LW_TRAIL_STEPS = LW_MAX_FRAMES + 64 };
 
-/* Never a pc, nor the complement of one: the rule of this frame has to be looked up. */
+/*
+ * Never a pc, nor the complement of one: the rule of this frame has to be looked up. A word on a stack may well be it
+ * (Fibonacci hashing), so that whoever finds it alike looks at cfa, too, which is 0.
+ */
 #define LW_TRAIL_NO_PC UINT64_C(0x9e3779b97f4a7c15)
 
 struct lw_trail_step {
 	uint64_t pc;	/* its complement: the stack ends here, by rule */
 	uint32_t sp;	/* lower half, rising; all ones: the end of the trail */
-	uint16_t cfa;	/* words from sp to the next frame's */
+	uint16_t cfa;	/* words from sp to the next frame's; 0 where it cannot be followed, as at the end */
 	uint16_t fp;	/* words from there down to the saved frame pointer; 0 none */
 };
 
@@ -59,8 +62,9 @@ LW_INLINE struct lw_trail_step lw_trail_step(uintptr_t pc, uintptr_t sp, uint32_
 {
 	bool is_last = lw_rule_type(rule) == LW_RULE_END && !(pc >> 47);
 	uint64_t known = lw_trail_can_follow(rule) ? pc : is_last ? ~pc : LW_TRAIL_NO_PC;
+	uint32_t cfa = lw_trail_can_follow(rule) ? lw_rule_cfa(rule) : 0;
 
-	return (struct lw_trail_step){ known, (uint32_t)sp, (uint16_t)lw_rule_cfa(rule), (uint16_t)lw_rule_fp(rule) };
+	return (struct lw_trail_step){ known, (uint32_t)sp, (uint16_t)cfa, (uint16_t)lw_rule_fp(rule) };
 }
 
 LW_INLINE struct lw_trail_walk lw_trail_begin(struct lw_trail *trail, uint32_t generation)

@@ -207,7 +207,7 @@ LW_INLINE struct stride follow_trail(struct stride at, struct lw_trail_walk *tra
 	while (old->pc == pc && nr + 1 < max_frames) {
 		size_t next = slot + old->cfa;
 
-		if (LW_UNLIKELY(next > top))
+		if (LW_UNLIKELY((size_t)old->cfa - 1 >= top - slot)) /* outside of the stack, or no step to follow */
 			break;
 		old->sp = (uint32_t)base + 8 * (uint32_t)slot;
 		old++;
@@ -276,7 +276,7 @@ static bool walk_quickly(struct lw_thread *thread, const struct lw_frame *frame,
 			if (trail.nr_fresh || trail.at != trail.from)
 				lw_trail_splice(thread->trail, &trail);
 			at = follow_trail(at, &trail, base, end, max_frames, stack);
-			if (LW_LIKELY(trail.at->pc == ~at.pc)) {
+			if (LW_LIKELY(trail.at->pc == ~at.pc && !(at.pc >> 47))) {
 				stack->pcs[at.nr++] = at.pc;
 				break;
 			}

@@ -287,13 +287,15 @@ static void *run_in_thread(void *unused)
 
 enum { PAGE_BYTES = 4096, GARBAGE_WORDS = 16 * PAGE_BYTES / 8 };
 
+/* With more around it than any_word() goes astray: beyond lie the thread's own variables, and the trail itself. */
 static uint64_t *new_garbage(void)
 {
-	char *all = mmap(NULL, 18 * PAGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const size_t around = 4 * PAGE_BYTES;
+	char *all = mmap(NULL, 16 * PAGE_BYTES + 2 * around, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (all == MAP_FAILED || mprotect(all + PAGE_BYTES, 16 * PAGE_BYTES, PROT_READ | PROT_WRITE))
+	if (all == MAP_FAILED || mprotect(all + around, 16 * PAGE_BYTES, PROT_READ | PROT_WRITE))
 		abort();
-	return (uint64_t *)(void *)(all + PAGE_BYTES);
+	return (uint64_t *)(void *)(all + around);
 }
 
 /*
@@ -339,6 +341,39 @@ __attribute__((noinline)) static void walk_garbage(const struct lw_frame *frame,
 	walk(frame, 1 + any(LW_MAX_FRAMES), stack);
 }
 
+/*
+ * Words that look like the marks of the trail itself: Fibonacci hashing has one of them on many a stack. Neither may
+ * be taken for a frame the trail knows, nor lead past its end.
+ */
+static void test_marks(void)
+{
+	static struct {
+		struct lw_trail trail;
+		uint64_t behind[4096];
+	} fenced;
+	static struct lw_stack stack;
+	uint64_t *words = new_garbage();
+	unsigned nr_bad = 0, nr_written = 0;
+
+	for (unsigned at = 0; at < LW_ARRAY_LENGTH(fenced.behind); at++)
+		fenced.behind[at] = at % 2 ? 0 : LW_TRAIL_NO_PC;
+	for (unsigned at = 0; at < GARBAGE_WORDS; at++)
+		words[at] = at % 3 == 2 ? ~LW_TRAIL_NO_PC : LW_TRAIL_NO_PC;
+	lw_self.trail = &fenced.trail;
+	for (unsigned i = 0; i < 4096; i++) {
+		struct lw_frame frame = { .pc = known_pcs[any(nr_known_pcs)], .sp = (uintptr_t)(words + any(4096)) };
+
+		words[any(GARBAGE_WORDS)] = known_pcs[any(nr_known_pcs)];
+		lw_unwind_walk(&lw_self, &frame, LW_MAX_FRAMES, &stack);
+		for (unsigned at = 1; at + 1 < stack.nr; at++)
+			nr_bad += stack.pcs[at] == LW_TRAIL_NO_PC;
+	}
+	for (unsigned at = 0; at < LW_ARRAY_LENGTH(fenced.behind); at++)
+		nr_written += fenced.behind[at] != (at % 2 ? 0 : LW_TRAIL_NO_PC);
+	is_u64(nr_bad, 0, "no walk goes on behind a word that looks like a mark of the trail");
+	is_u64(nr_written, 0, "and nothing is written behind the trail");
+}
+
 static void test_garbage(void)
 {
 	static struct lw_stack stack;
@@ -377,6 +412,7 @@ int main(void)
 	run_chains("in the main thread");
 	if (!pthread_create(&thread, NULL, run_in_thread, NULL))
 		(void)pthread_join(thread, NULL);
+	test_marks();
 	test_garbage();
 	return done();
 }
