@@ -10,7 +10,7 @@ enum {
 	COARSE_BYTES = 1 << LW_COARSE_SHIFT,
 	FORM_BYTES = 1 << LW_FORM_SHIFT,
 	LEAST_COARSE = 2 * COARSE_BYTES, /* blocks of this size never meet in a coarse word; and small ones are not likely to be near */
-	HEADS_AT_ONCE = 1024,
+	HEADS_AT_ONCE = 31, /* two pages */
 };
 
 /* Used at the end of the process, or by a fork's one thread. */
@@ -26,6 +26,7 @@ struct heads {
 	uint32_t nr;
 	struct lw_leaf leaves[HEADS_AT_ONCE];
 };
+_Static_assert(sizeof(struct heads) == 8192, "no part of a page is wasted");
 static struct heads *heads; /* release: its pages are there */
 
 static size_t fine_words(void)

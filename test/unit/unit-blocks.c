@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "preload/base/mem.h"
 #include "preload/record/blocks.h"
 
 union lw_hot_page lw_hot_page __attribute__((aligned(4096)));
@@ -355,8 +356,37 @@ static void test_removed(uint32_t shift)
 	ok(lw_blocks_find(last, &block), "the first word of a leaf is put and taken like others");
 }
 
+/* ---- what the table takes ---- */
+
+/* Of each byte of a heap of such blocks, one after the other. */
+static double taken(uint64_t bytes, size_t nr)
+{
+	const uintptr_t base = UINT64_C(0x560000000010);
+	uint64_t before;
+	size_t nr_wrong = 0;
+
+	(void)lw_blocks_init(5);
+	before = lw_mem_used_bytes();
+	for (size_t i = 0; i < nr; i++)
+		nr_wrong += !insert(base + i * bytes, bytes - 8, (uint32_t)i);
+	for (size_t i = 0; i < nr; i++)
+		nr_wrong += !has(base + i * bytes, bytes - 8, (uint32_t)i);
+	is_u64(nr_wrong, 0, "blocks of %" PRIu64 " bytes are all there", bytes);
+	return (double)(lw_mem_used_bytes() - before) / (double)(nr * bytes);
+}
+
+static void test_memory(void)
+{
+	double small = taken(32, 1 << 20), middle = taken(1040, 1 << 15), large = taken(64 << 10, 1 << 10);
+
+	ok(small < 0.26, "of a heap of 32-byte blocks the table takes %.3f", small);
+	ok(middle < 0.04, "of one of 1 KiB blocks %.3f", middle);
+	ok(large < 0.04, "of one of 64 KiB blocks %.3f", large);
+}
+
 int main(void)
 {
+	test_memory();
 	test_removed(4);
 	test_removed(5);
 	test_random(5);
