@@ -12,7 +12,7 @@ about() {
 		sums = [0, 0]
 		for path in glob.glob('json/*.json'):
 		    for leak in json.load(open(path))['sites']:
-		        if any(frame.get('function') == name for frame in leak['frames']):
+		        if any(frame.get('function', '').split('(')[0] == name for frame in leak['frames']):
 		            sums[0] += leak['bytes']
 		            sums[1] += leak['blocks']
 		print(name, *sums)
@@ -34,6 +34,14 @@ nothing_dropped
 OPTIONS=sample=4k watch "$victims/victim-sampled" fork
 exits 0
 ok 'a child samples its own' about lose_small 5760000 120000
+
+OPTIONS=sample=1k watch "$victims/victim-sampled-new"
+exits 0
+ok 'objects are estimated' about lose_object 640000 80000
+ok 'and arrays' about lose_array 4000000 40000
+clean give_back
+never_says 'wrong release'
+nothing_dropped
 
 OPTIONS=sample=1 watch "$victims/victim-sampled"
 ok 'one byte records everything' about lose_small 3840000 80000
