@@ -131,7 +131,8 @@ static void find_resident(const void *start, size_t nr_pages, uint8_t *resident)
 
 typedef void visit_word_fn(void *context, uintptr_t address, uint64_t *at);
 
-static void visit_leaf(uint64_t *leaf, uint8_t *resident, uintptr_t start, visit_word_fn *visit,
+/* Inlined, as is what is visited with, because a search for lost memory begins with a visit to all. */
+LW_INLINE void visit_leaf(uint64_t *leaf, uint8_t *resident, uintptr_t start, visit_word_fn *visit,
 		void *context)
 {
 	size_t nr_words = leaf_words();
@@ -150,7 +151,7 @@ static void visit_leaf(uint64_t *leaf, uint8_t *resident, uintptr_t start, visit
 	}
 }
 
-static void visit_words(struct lw_blocks_room *room, visit_word_fn *visit, void *context)
+LW_INLINE void visit_words(struct lw_blocks_room *room, visit_word_fn *visit, void *context)
 {
 	for (uintptr_t table = 0; table < LW_ARRAY_LENGTH(lw_hot.roots); table++) {
 		uint64_t **root = lw_hot.roots[table];
