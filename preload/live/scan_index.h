@@ -57,6 +57,7 @@ struct lw_scan_index {
 	struct lw_scan_entry *entries;
 	uint64_t nr, max;
 	uint64_t nr_sorted; /* of them; the first ones */
+	uint64_t nr_owned;  /* that are blocks, and not memory between them */
 	uint64_t lo, span;  /* no block has an address outside [lo, lo + span) */
 	struct lw_words words; /* nor outside of these */
 	uint32_t *regions;  /* by address / 16 MiB: 0 none, number of a table + 1, or the one block that reaches into it */
@@ -119,6 +120,7 @@ LW_INLINE void lw_scan_index_add(struct lw_scan_index *index, uint64_t start, ui
 		index->nr_sorted++;
 	index->entries[nr] = (struct lw_scan_entry){ start | marks, bytes | (uint64_t)site << LW_SCAN_SITE_AT };
 	index->nr = nr + 1;
+	index->nr_owned += !(marks & LW_SCAN_UNOWNED);
 }
 
 /* After the last block: sorts, and makes the ways. False: no memory. */

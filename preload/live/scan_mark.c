@@ -45,7 +45,7 @@ static LW_COLD void wait_longer(struct lw_scan_marks *marks, struct lw_scan_entr
 }
 
 /* The second block of a pair stands behind it in the queue: its place in parents[] is not its own any more. */
-static void push(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uint32_t at)
+LW_INLINE void push(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uint32_t at)
 {
 	if (entry->start & LW_SCAN_LINKED && lw_scan_link(entry) == LW_SCAN_NOTHING)
 		return;
@@ -63,6 +63,7 @@ LW_INLINE void reach(struct lw_scan_marks *marks, struct lw_scan_entry *entry, u
 	if (entry->start & LW_SCAN_REACHED)
 		return;
 	entry->start |= LW_SCAN_REACHED;
+	marks->nr_reached += !(entry->start & LW_SCAN_UNOWNED);
 	if (!(entry->start & LW_SCAN_BARE))
 		push(marks, entry, at);
 	marks->parents[at] = from;
@@ -324,6 +325,8 @@ static bool is_left(const struct lw_scan_marks *marks, uint32_t at)
 /* In a program that loses nothing there is nothing left: then the passes that follow cost nothing. */
 void lw_scan_mark_narrow(struct lw_scan_marks *marks)
 {
+	if (marks->nr_reached == marks->index.nr_owned)
+		marks->left_first = marks->left_end;
 	while (marks->left_first < marks->left_end && !is_left(marks, marks->left_first))
 		marks->left_first++;
 	while (marks->left_end > marks->left_first && !is_left(marks, marks->left_end - 1))

@@ -48,6 +48,7 @@ struct lw_scan_marks {
 	uint32_t here_in; /* the entry being swept */
 	uint32_t nr_candidates;
 	struct lw_scan_candidate candidates[LW_SCAN_CANDIDATES];
+	uint64_t nr_reached; /* blocks */
 	uint32_t left_first, left_end; /* what is not reached lies between these entries: see lw_scan_mark_narrow() */
 	uint32_t leader;
 	struct lw_scan_site *dragged; /* of the leader's site */
