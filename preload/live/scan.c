@@ -135,7 +135,7 @@ void lw_scan_at_exit(const uint64_t regs[LW_NR_REGS], const struct lw_options *o
 		plan.is_shared = lw_scan_may_share(needed_bytes);
 		plan.hot = lw_hot;
 		plan.step = LW_SCAN_STEP_ONLY;
-		lw_box->scan.began_mono_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
+		lw_box->scan.began_mono_ns = plan.stopped_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
 		lw_scan_once(&plan, NULL);
 	}
 	lw_sys_restore_signals(&mask);
@@ -253,7 +253,7 @@ void lw_scan_after_death(void)
 	plan.vectors = NULL;
 	plan.nr_threads = 0;
 	plan.is_shared = false;
-	lw_box->scan.began_mono_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
+	lw_box->scan.began_mono_ns = plan.stopped_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
 	lw_scan_once(&plan, NULL);
 }
 

@@ -21,6 +21,8 @@ enum {
 	LOOKED_AT = 4096,   /* blocks of a site, in search of the youngest */
 	MOMENT = 16,	    /* the last of so many parts of the run */
 	MOST_WAY = 1 << 24, /* owners of one block */
+	LONG_WAY = 1 << 20, /* of a site whose first example is so far from the roots there is no second: a long list */
+	KEPT = LW_CHAIN_OWNERS + 1,
 };
 
 struct choice {
@@ -105,6 +107,11 @@ static uint32_t birth_of(const struct lw_scan_entry *entry)
 	return block.birth;
 }
 
+static bool is_full(const struct choice *choice)
+{
+	return choice->nr_seen >= LOOKED_AT;
+}
+
 /*
  * The youngest ones are kept: of a site that grows they show what it grows by. But those of the last moment
  * come last, because something on a stack still points to them.
@@ -113,8 +120,7 @@ static void offer(struct choice *choice, const struct lw_scan_entry *entry, uint
 {
 	uint32_t rank, slot;
 
-	if (choice->nr_seen++ >= LOOKED_AT)
-		return;
+	choice->nr_seen++;
 	rank = birth_of(entry);
 	rank = rank > last_birth ? 0 : rank + 1;
 	slot = choice->nr_found < A_SITE ? choice->nr_found++ : A_SITE - 1;
@@ -132,9 +138,9 @@ static void look_for_blocks(const struct lw_scan_examples *examples, struct choi
 		const uint8_t *places)
 {
 	const struct lw_scan_index *index = &examples->marks->index;
-	uint32_t last_birth = lw_block_birth(examples->now_ms - examples->now_ms / MOMENT);
+	uint32_t last_birth = lw_block_birth(examples->now_ms - examples->now_ms / MOMENT), nr_open = nr;
 
-	for (uint32_t at = 0; at < index->nr; at++) {
+	for (uint32_t at = 0; at < index->nr && nr_open; at++) {
 		const struct lw_scan_entry *entry = &index->entries[at];
 		bool is_lost = !(entry->start & LW_SCAN_REACHED);
 
@@ -142,8 +148,10 @@ static void look_for_blocks(const struct lw_scan_examples *examples, struct choi
 				!places[lw_scan_site(entry)] || (is_lost && !(entry->start & LW_SCAN_LEADER)))
 			continue;
 		for (uint32_t i = 0; i < nr; i++) {
-			if (choices[i].site == lw_scan_site(entry) && choices[i].is_lost == is_lost)
-				offer(&choices[i], entry, at, last_birth);
+			if (choices[i].site != lw_scan_site(entry) || choices[i].is_lost != is_lost || is_full(&choices[i]))
+				continue;
+			offer(&choices[i], entry, at, last_birth);
+			nr_open -= is_full(&choices[i]);
 		}
 	}
 }
@@ -162,6 +170,7 @@ static uint32_t pointer_in(const struct search *search, uint32_t owner, uint32_t
 	const struct lw_scan_entry *entry = &index->entries[owner];
 	uintptr_t start = lw_scan_start(entry), end = start + lw_scan_bytes(entry);
 	const struct lw_map *map = lw_maps_at(&search->examples->marks->maps, start);
+	uint64_t first = lw_scan_start(&index->entries[next]), reach = lw_scan_bytes(&index->entries[next]) + LW_SCAN_LEAST_REACH;
 
 	if (!map || start < map->start || !(map->flags & LW_MAP_READ) || map->flags & (LW_MAP_FILE | LW_MAP_SHARED))
 		return LW_NO_OWNER;
@@ -170,7 +179,7 @@ static uint32_t pointer_in(const struct search *search, uint32_t owner, uint32_t
 		uint64_t word;
 
 		memcpy(&word, (const void *)at, sizeof(word));
-		if ((word & LW_SCAN_ADDRESS) - index->lo < index->span &&
+		if ((word & LW_SCAN_ADDRESS) - first <= reach &&
 				lw_scan_index_find(index, word & LW_SCAN_ADDRESS) == next)
 			return (uint32_t)(at - start);
 	}
@@ -189,17 +198,28 @@ static void put_owner(const struct search *search, struct lw_chain *chain, uint3
 		pointer_in(search, owner, next) };
 }
 
-/* Back from the block to what a root points to; that is returned. */
+/*
+ * Back from the block to what a root points to; that is returned. The way may be as long as a list: it is gone once, and of
+ * the owners met last, which are named first, the last few are kept.
+ */
 static uint32_t go_back(const struct search *search, struct lw_chain *chain, uint32_t block)
 {
 	const uint32_t *parents = search->examples->marks->parents;
-	uint32_t at = block, place;
+	uint32_t near[KEPT] = { block }, far[KEPT] = { block }, at = block, nr = 0;
 
-	for (; parents[at] != LW_SCAN_NOTHING && chain->nr_owners < MOST_WAY; at = parents[at])
-		chain->nr_owners++;
-	at = block;
-	for (place = chain->nr_owners; place-- > 0; at = parents[at])
-		put_owner(search, chain, place, parents[at], at);
+	while (parents[at] != LW_SCAN_NOTHING && nr < MOST_WAY) {
+		at = parents[at];
+		far[++nr % KEPT] = at;
+		if (nr < KEPT)
+			near[nr] = at;
+	}
+	chain->nr_owners = nr;
+	for (uint32_t i = 1; i <= nr && i < KEPT; i++) {
+		uint32_t way = i <= LW_CHAIN_OWNERS - LW_CHAIN_HEAD_OWNERS ? i : nr - (KEPT - 1 < nr ? KEPT - 1 : nr) + i;
+		const uint32_t *met = way < KEPT ? near : far;
+
+		put_owner(search, chain, nr - way, met[way % KEPT], met[(way - 1) % KEPT]);
+	}
 	return at;
 }
 
@@ -324,8 +344,11 @@ uint32_t lw_scan_chains_find(const struct lw_scan_examples *examples, struct lw_
 		look_for_blocks(examples, choices, nr, places);
 	search = (struct search){ .examples = examples, .chains = chains };
 	for (uint32_t i = 0; i < nr; i++) {
-		for (uint32_t k = 0; k < choices[i].nr_found && search.nr < LW_MAX_CHAINS; k++)
+		for (uint32_t k = 0; k < choices[i].nr_found && search.nr < LW_MAX_CHAINS; k++) {
 			begin_chain(&search, &choices[i], k);
+			if (chains[search.nr - 1].nr_owners >= LONG_WAY)
+				break;
+		}
 	}
 	lw_words_look(&search.words);
 	if (search.nr_left)

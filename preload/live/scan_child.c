@@ -17,6 +17,7 @@
 #include "preload/base/real.h"
 #include "preload/base/sys.h"
 #include "preload/live/scan_chain.h"
+#include "preload/live/scan_link.h"
 #include "preload/live/scan_roots.h"
 #include "preload/record/blocks.h"
 #include "preload/record/sites.h"
@@ -71,7 +72,7 @@ static __attribute__((noreturn)) void fail(uint32_t state, uint32_t why)
 }
 
 /* A copy of a large process must not be in anybody's way: not kept alive, not dumped, first to go when memory is out. */
-static void settle(bool is_waited_for)
+static void settle(void)
 {
 	static const int limits[] = { RLIMIT_AS, RLIMIT_DATA };
 	int fd = is_shared ? -1 : lw_sys_open("/proc/self/oom_score_adj", O_WRONLY);
@@ -81,8 +82,6 @@ static void settle(bool is_waited_for)
 		(void)lw_sys_write(fd, "1000", 4);
 		lw_sys_close(fd);
 	}
-	if (!is_waited_for)
-		(void)lw_syscall(SYS_setpriority, PRIO_PROCESS, 0, NICENESS);
 	for (size_t i = 0; i < LW_ARRAY_LENGTH(limits); i++) {
 		if (lw_syscall(SYS_prlimit64, 0, limits[i], 0, &limit) < 0)
 			continue;
@@ -173,7 +172,8 @@ static void mark_lasting(struct gather *gather)
 {
 	struct lw_scan_marks *marks = &gather->marks;
 
-	for (uint32_t at = 0; at < marks->index.nr; at++) {
+	lw_scan_mark_narrow(marks);
+	for (uint32_t at = marks->left_first; at < marks->left_end; at++) {
 		const struct lw_scan_entry *entry = &marks->index.entries[at];
 
 		if (!(entry->start & (LW_SCAN_REACHED | LW_SCAN_UNOWNED)) &&
@@ -181,6 +181,7 @@ static void mark_lasting(struct gather *gather)
 			lw_scan_mark_entry(marks, at);
 	}
 	lw_scan_mark_rest(marks);
+	lw_scan_mark_narrow(marks);
 }
 
 static void know_allocator(struct lw_scan_roots *roots)
@@ -245,7 +246,7 @@ static void list_lost(const struct lw_scan_marks *marks, uint64_t *list)
 {
 	uint64_t nr = 0, max = LW_SCAN_LIST_BYTES / sizeof(*list) - 1;
 
-	for (uint64_t at = 0; at < marks->index.nr && nr < max; at++) {
+	for (uint64_t at = marks->left_first; at < marks->left_end && nr < max; at++) {
 		if (!(marks->index.entries[at].start & (LW_SCAN_REACHED | LW_SCAN_UNOWNED)))
 			list[++nr] = list_word(&marks->index.entries[at]);
 	}
@@ -257,7 +258,7 @@ static void spare_unlisted(struct lw_scan_marks *marks, const uint64_t *list)
 {
 	uint64_t nr = list[0], next = 1;
 
-	for (uint32_t at = 0; at < marks->index.nr; at++) {
+	for (uint32_t at = marks->left_first; at < marks->left_end; at++) {
 		const struct lw_scan_entry *entry = &marks->index.entries[at];
 		uint64_t word;
 
@@ -308,6 +309,7 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 	if (!lw_scan_index_sort(&marks->index) || !lw_scan_roots_find(&gather->roots, marks) ||
 			!lw_scan_index_finish(&marks->index) || !lw_scan_marks_init(marks))
 		fail(LW_SCAN_FAILED, LW_SCAN_WHY_MEMORY);
+	lw_scan_links_find(marks);
 	lw_scan_roots_mark(&gather->roots, marks);
 	mark_lasting(gather);
 	if (plan->step == LW_SCAN_STEP_FIRST) {
@@ -364,11 +366,13 @@ void lw_scan_child(const struct lw_scan_plan *plan)
 
 	gather = (struct gather){ 0 };
 	is_shared = plan->is_shared;
+	if (!(plan->flags & LW_SCAN_AT_EXIT)) /* first: threads that stood still for us want the processor now */
+		(void)lw_syscall(SYS_setpriority, PRIO_PROCESS, 0, NICENESS);
 	if (is_shared)
 		catch_crashes();
 	(void)lw_syscall(SYS_close_range, 0, ~0u, 0);
 	(void)lw_syscall(SYS_prctl, PR_SET_PDEATHSIG, 9 /* SIGKILL */, 0, 0, 0);
-	settle(plan->flags & LW_SCAN_AT_EXIT);
+	settle();
 	if (!is_shared)
 		lw_hot = plan->hot; /* the kernel has wiped ours */
 	find_out(&gather, plan);

@@ -33,6 +33,7 @@ struct lw_scan_plan {
 	uint32_t flags;		  /* LW_SCAN_* of region.h */
 	enum lw_scan_step step;
 	bool is_shared;		  /* the scanner runs in the memory of the process, which waits for it */
+	uint64_t stopped_ns;	  /* when the first thread was stopped, in ns of CLOCK_MONOTONIC */
 	uint32_t freeze;	  /* enum lw_option_freeze: how other threads are stopped */
 	unsigned char *vectors;	  /* vector registers of stopped threads, LW_SCAN_VECTOR_BYTES each; NULL none */
 	uint64_t *list;		  /* shared with the scanner: how many, then address and birth of each, rising */

@@ -2,8 +2,8 @@
 /*
  * scan_freeze.c - stopping threads by ptrace; see scan_freeze.h.
  *
- * Threads are seized, told to stop, and then waited for, all at once, so that the time is that of the slowest.
- * New ones may appear meanwhile: the list is read until nothing is new. Whoever dies is left out. If
+ * Threads are seized, which they do not notice; then told to stop, and waited for, all at once, so that the time is that
+ * of the slowest. New ones may appear meanwhile: the list is read until nothing is new. Whoever dies is left out. If
  * this process dies the kernel lets all go. One is used at a time.
  */
 #include "preload/live/scan_freeze.h"
@@ -30,7 +30,7 @@ enum {
 	PATIENCE_US_A_THREAD = 200,
 };
 
-enum held_state { HELD_SEIZED, HELD_STOPPED, HELD_GONE };
+enum held_state { HELD_SEIZED, HELD_TOLD, HELD_STOPPED, HELD_GONE };
 
 static struct held {
 	int32_t tid;
@@ -62,7 +62,6 @@ static int seize(int32_t pid, int32_t tid)
 	ret = lw_syscall(SYS_ptrace, SEIZE, tid, 0, 0);
 	if (ret < 0)
 		return ret == -ESRCH || lw_scan_task_is_gone(pid, tid) ? 0 : (int)ret;
-	(void)lw_syscall(SYS_ptrace, INTERRUPT, tid, 0, 0);
 	held[nr_held++] = (struct held){ tid, HELD_SEIZED, 0 };
 	return 1;
 }
@@ -72,6 +71,16 @@ static int seize_new(void *context, int32_t tid)
 	const struct whom *whom = context;
 
 	return tid == whom->spare || is_held(tid) ? 0 : seize(whom->pid, tid);
+}
+
+static void tell_all(void)
+{
+	for (uint32_t i = 0; i < nr_held; i++) {
+		if (held[i].state != HELD_SEIZED)
+			continue;
+		(void)lw_syscall(SYS_ptrace, INTERRUPT, held[i].tid, 0, 0);
+		held[i].state = HELD_TOLD;
+	}
 }
 
 static void look_at(struct held *thread)
@@ -99,9 +108,9 @@ static bool wait_for_all(void)
 	while (nr_left) {
 		nr_left = 0;
 		for (uint32_t i = 0; i < nr_held; i++) {
-			if (held[i].state == HELD_SEIZED)
+			if (held[i].state == HELD_TOLD)
 				look_at(&held[i]);
-			nr_left += held[i].state == HELD_SEIZED;
+			nr_left += held[i].state == HELD_TOLD;
 		}
 		if (nr_left && lw_sys_clock_ns(CLOCK_MONOTONIC) > end_ns)
 			return false;
@@ -138,6 +147,13 @@ static void take_vectors(const struct lw_scan_plan *plan, int32_t tid, size_t sl
 		(void)lw_syscall(SYS_ptrace, GETFPREGS, tid, 0, room.at);
 }
 
+/* The pages that will be written while all stand still. */
+static void touch_vectors(const struct lw_scan_plan *plan)
+{
+	for (size_t i = 0; plan->vectors && i < nr_held && plan->nr_threads + i < LW_SCAN_MAX_THREADS; i++)
+		*(volatile unsigned char *)(plan->vectors + (plan->nr_threads + i) * LW_SCAN_VECTOR_BYTES) = 0;
+}
+
 static bool take_registers(struct lw_scan_plan *plan)
 {
 	bool is_all = true;
@@ -172,6 +188,11 @@ bool lw_scan_freeze(struct lw_scan_plan *plan, int32_t spare)
 	nr_held = 0;
 	for (int round = 0; round < MAX_ROUNDS && nr_new > 0; round++) {
 		nr_new = lw_scan_tasks_visit(plan->pid, seize_new, &whom);
+		if (round == 0) {
+			touch_vectors(plan);
+			plan->stopped_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
+		}
+		tell_all();
 		is_all = wait_for_all() && nr_new == 0;
 	}
 	is_all = take_registers(plan) && is_all;

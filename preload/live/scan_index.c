@@ -7,11 +7,15 @@
 
 #include "preload/base/sys.h"
 
-enum { FIRST_ENTRIES = 4096, BLOCKS_A_STRETCH = 8, HUGE_BYTES = 16 << 20, SMALL_PAGES_BYTES = 2 << 20 };
+enum {
+	FIRST_ENTRIES = 4096,
+	TWO_BLOCKS_BYTES = 3, /* of the tables, at most, where they need not be finer */
+	HUGE_BYTES = 16 << 20,
+	SMALL_PAGES_BYTES = 2 << 20,
+};
 
 static const uint64_t many_entries = UINT64_C(1) << 27; /* 2 GiB of addresses */
 
-static const uint64_t region_bytes = UINT64_C(1) << LW_SCAN_REGION_BITS;
 /* What was mapped; more is not, of what stays. */
 static struct room {
 	long at;
@@ -69,11 +73,14 @@ static void *reserve(uint64_t bytes)
 	return (void *)at;
 }
 
-static bool grow(struct lw_scan_index *index)
+bool lw_scan_index_grow(struct lw_scan_index *index)
 {
 	uint64_t more = index->max ? index->max * 2 : FIRST_ENTRIES, size = sizeof(*index->entries);
 	long at;
 
+	if (index->max == max_entries)
+		return false;
+	more = more < max_entries ? more : max_entries;
 	if (!index->max) {
 		index->entries = reserve(many_entries * size);
 		more = index->entries ? many_entries : more;
@@ -89,17 +96,6 @@ static bool grow(struct lw_scan_index *index)
 	}
 	index->max = more;
 	return true;
-}
-
-void lw_scan_index_add(struct lw_scan_index *index, uint64_t start, uint64_t bytes, uint32_t site,
-		uint64_t marks)
-{
-	if (index->nr >= max_entries || (index->nr == index->max && !grow(index))) {
-		index->is_full = true;
-		return;
-	}
-	bytes = bytes < LW_SCAN_BYTES ? bytes : LW_SCAN_BYTES;
-	index->entries[index->nr++] = (struct lw_scan_entry){ start | marks, bytes | (uint64_t)site << LW_SCAN_SITE_AT };
 }
 
 /* How many entries from `from` on stand in order. */
@@ -135,16 +131,12 @@ static bool merge(struct lw_scan_index *index, uint64_t middle, uint64_t end)
 /* The table of blocks is visited in few ascending runs, so merging them one after the other is cheap. */
 bool lw_scan_index_sort(struct lw_scan_index *index)
 {
-	uint64_t sorted;
+	while (index->nr_sorted < index->nr) {
+		uint64_t end = index->nr_sorted + run_of(index, index->nr_sorted);
 
-	if (!index->nr)
-		return !index->is_full;
-	for (sorted = run_of(index, 0); sorted < index->nr;) {
-		uint64_t end = sorted + run_of(index, sorted);
-
-		if (!merge(index, sorted, end))
+		if (!merge(index, index->nr_sorted, end))
 			return false;
-		sorted = end;
+		index->nr_sorted = end;
 	}
 	return !index->is_full;
 }
@@ -158,23 +150,29 @@ static uint64_t last_of(const struct lw_scan_entry *entry)
 	return last < LW_SCAN_ADDRESS ? last : LW_SCAN_ADDRESS;
 }
 
-static bool is_whole(uint64_t region, uint64_t start, uint64_t last)
+static uint64_t region_of(const struct lw_scan_entry *entry)
 {
-	return start <= region << LW_SCAN_REGION_BITS && last >= ((region + 1) << LW_SCAN_REGION_BITS) - 1;
+	return lw_scan_start(entry) >> LW_SCAN_REGION_BITS;
 }
 
-/* Tables there will be: regions with a block that does not fill them alone. */
-static uint64_t count_tables(const struct lw_scan_index *index)
+/*
+ * Of the regions in which a block begins: there will be a table for each. On the way notes the spans of the blocks, and
+ * in *low_bits which low bits any of them has; all, if two begin at one place.
+ */
+static uint64_t count_tables(struct lw_scan_index *index, uint64_t *low_bits)
 {
-	uint64_t next = 0, nr = 0;
+	uint64_t last_region = UINT64_MAX, nr = 0, noted = 0, last_start = 0;
 
 	for (uint64_t i = 0; i < index->nr; i++) {
 		uint64_t start = lw_scan_start(&index->entries[i]), last = last_of(&index->entries[i]);
-		uint64_t region = start >> LW_SCAN_REGION_BITS, end = (last >> LW_SCAN_REGION_BITS) + 1;
 
-		for (region = region < next ? next : region; region < end; region++)
-			nr += !is_whole(region, start, last);
-		next = end > next ? end : next;
+		*low_bits |= start == last_start ? UINT64_MAX : start;
+		last_start = start;
+		nr += start >> LW_SCAN_REGION_BITS != last_region;
+		last_region = start >> LW_SCAN_REGION_BITS;
+		if (last >> LW_WORDS_UNIT_BITS != noted || start >> LW_WORDS_UNIT_BITS != noted)
+			lw_words_add(&index->words, start, last);
+		noted = last >> LW_WORDS_UNIT_BITS;
 	}
 	return nr;
 }
@@ -184,55 +182,65 @@ static uint64_t stretches(const struct lw_scan_index *index)
 	return UINT64_C(1) << (LW_SCAN_REGION_BITS - index->stretch_bits);
 }
 
-/* Some blocks a stretch, so that the tables stay small beside the list. */
 static void choose_stretch(struct lw_scan_index *index, uint64_t nr_tables)
 {
 	index->stretch_bits = LW_SCAN_LEAST_STRETCH;
 	while (index->stretch_bits < LW_SCAN_MOST_STRETCH &&
-			nr_tables * stretches(index) * BLOCKS_A_STRETCH > index->nr)
+			nr_tables * stretches(index) * sizeof(*index->tables) * 2 > index->nr * TWO_BLOCKS_BYTES)
 		index->stretch_bits++;
 }
 
-static void enter_stretches(struct lw_scan_index *index, uint64_t i, uint64_t region, uint64_t from, uint64_t last)
+/* Where a block ends in other regions than it begins in, and none begins there, it alone is met. */
+static void enter_reach(struct lw_scan_index *index, uint64_t at)
 {
-	uint32_t *table = index->tables + (index->regions[region] - 1) * stretches(index);
-	uint64_t base = region << LW_SCAN_REGION_BITS;
-	uint64_t stretch = (from < base ? 0 : from - base) >> index->stretch_bits;
-	uint64_t end = last - base >= region_bytes ? stretches(index) - 1 : (last - base) >> index->stretch_bits;
+	uint64_t last = last_of(&index->entries[at]) >> LW_SCAN_REGION_BITS;
 
-	for (; stretch <= end; stretch++) {
-		if (!table[stretch])
-			table[stretch] = (uint32_t)i + 1;
-	}
+	for (uint64_t region = region_of(&index->entries[at]) + 1; region <= last; region++)
+		index->regions[region] = (uint32_t)at | LW_SCAN_SINGLE;
 }
 
-static void enter(struct lw_scan_index *index, uint64_t i, uint32_t *nr_tables)
+/* The table of the region that entry `first` is the first to begin in; returns the entry after the last. */
+static uint64_t fill_table(struct lw_scan_index *index, uint64_t *table, uint64_t first)
 {
-	uint64_t start = lw_scan_start(&index->entries[i]), last = last_of(&index->entries[i]);
+	const uint32_t granule_bits = index->stretch_bits - LW_SCAN_GRANULES_BITS;
+	uint64_t region = region_of(&index->entries[first]), at = first, known = 0, end = stretches(index);
 
-	for (uint64_t region = start >> LW_SCAN_REGION_BITS; region <= last >> LW_SCAN_REGION_BITS; region++) {
-		if (!index->regions[region])
-			index->regions[region] = is_whole(region, start, last) ? (uint32_t)i | LW_SCAN_SINGLE
-									       : ++*nr_tables;
-		if (!(index->regions[region] & LW_SCAN_SINGLE))
-			enter_stretches(index, i, region, start, last);
+	for (; at < index->nr && region_of(&index->entries[at]) == region; at++) {
+		uint64_t start = lw_scan_start(&index->entries[at]);
+		uint64_t stretch = start >> index->stretch_bits & (end - 1);
+
+		for (; known <= stretch; known++)
+			table[known] = at << 32;
+		table[stretch] |= UINT64_C(1) << (start >> granule_bits & 31);
+		if (LW_UNLIKELY(last_of(&index->entries[at]) >> LW_SCAN_REGION_BITS != region))
+			enter_reach(index, at);
+	}
+	for (; known < end; known++)
+		table[known] = at << 32;
+	return at;
+}
+
+static void fill_tables(struct lw_scan_index *index)
+{
+	uint32_t nr = 0;
+
+	for (uint64_t at = 0, next; at < index->nr; at = next) {
+		next = fill_table(index, index->tables + nr * stretches(index), at);
+		index->regions[region_of(&index->entries[at])] = ++nr;
 	}
 }
 
 bool lw_scan_index_finish(struct lw_scan_index *index)
 {
-	uint64_t nr_tables = count_tables(index), regions_max = UINT64_C(1) << (LW_SCAN_ADDRESS_BITS - LW_SCAN_REGION_BITS);
-	uint32_t nr = 0;
+	uint64_t low_bits = 0, nr_tables = count_tables(index, &low_bits), regions_max = UINT64_C(1) << (LW_SCAN_ADDRESS_BITS - LW_SCAN_REGION_BITS);
 
 	index->regions = lw_scan_sparse_room(regions_max * sizeof(*index->regions));
 	choose_stretch(index, nr_tables);
+	index->is_exact = !(low_bits & ((UINT64_C(1) << (index->stretch_bits - LW_SCAN_GRANULES_BITS)) - 1));
 	index->tables = lw_scan_room((nr_tables + 1) * stretches(index) * sizeof(*index->tables));
 	if (!index->regions || !index->tables)
 		return false;
-	for (uint64_t i = 0; i < index->nr; i++)
-		enter(index, i, &nr);
-	for (uint64_t i = 0; i < index->nr; i++)
-		lw_words_add(&index->words, lw_scan_start(&index->entries[i]), last_of(&index->entries[i]));
+	fill_tables(index);
 	lw_words_look(&index->words);
 	if (index->nr) {
 		index->lo = lw_scan_start(&index->entries[0]);

@@ -147,7 +147,7 @@ void lw_scan_once(const struct lw_scan_plan *plan, void (*thaw)(void))
 
 	if (thaw)
 		thaw();
-	lw_box->scan.pause_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - lw_box->scan.began_mono_ns;
+	lw_box->scan.pause_ns = lw_sys_clock_ns(CLOCK_MONOTONIC) - plan->stopped_ns;
 	if (scanner > 0)
 		wait_for(scanner, plan->parent);
 	else
@@ -163,14 +163,18 @@ static void thaw(void)
 /* The other threads stand still, if that can be had in one way or the other. */
 static void freeze(struct lw_scan_plan *plan)
 {
+	uint64_t waits_since_ns = lw_box->scan.began_mono_ns;
 	bool is_all = false;
 
+	plan->stopped_ns = lw_sys_clock_ns(CLOCK_MONOTONIC);
 	if (plan->freeze == LW_FREEZE_PTRACE)
 		is_all = lw_scan_freeze(plan, keeper.spare);
 	if (!is_all && plan->freeze != LW_FREEZE_NONE && plan->nr_threads == keeper.nr_known) {
 		lw_scan_thaw();
 		is_all = lw_scan_park(plan, keeper.spare);
 	}
+	if (keeper.spare)
+		plan->stopped_ns = waits_since_ns;
 	if (!is_all)
 		plan->flags |= LW_SCAN_APPROXIMATE;
 }

@@ -28,6 +28,12 @@ struct lw_map {
 	uint32_t flags;
 };
 
+/* Private memory that was never a file's: all of it may be read without asking which pages exist. */
+LW_INLINE bool lw_map_is_plain(const struct lw_map *map)
+{
+	return (map->flags & (LW_MAP_READ | LW_MAP_FILE | LW_MAP_SHARED)) == LW_MAP_READ;
+}
+
 struct lw_maps {
 	struct lw_map *maps; /* by address */
 	size_t nr, max;

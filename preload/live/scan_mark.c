@@ -5,39 +5,68 @@
 #include <sys/mman.h>
 
 #include "preload/base/sys.h"
+#include "preload/live/scan_resolve.h"
 
 enum {
-	TAG_BITS = 9,		   /* a tag of the top byte leaves the bits from 47 to 55 zero */
 	WHOLE_BYTES = 64 << 10,	   /* larger blocks may have pages that were never touched */
-	GIVE_BACK = 1 << 19, /* entries of the queue: 2 MiB, a huge page */
-	AHEAD = 16,		   /* blocks of the queue */
+	LEAST_CHUNK = 4096,  /* entries of the queue */
+	MOST_CHUNK = 1 << 19, /* 2 MiB, a huge page */
+	SHORT = 1024, /* entries of a queue that may as well grow on, in a list through linked blocks */
+	AHEAD = 32,		   /* blocks of the queue */
 };
+
+static const uint32_t SECOND = LW_SCAN_SINGLE; /* no entry has so high a number */
 
 bool lw_scan_marks_init(struct lw_scan_marks *marks)
 {
-	uint64_t bytes = (marks->index.nr + 1) * sizeof(*marks->queue);
+	uint64_t bytes = (marks->index.nr + 1) * sizeof(*marks->parents);
 
-	marks->queue = lw_scan_room(bytes);
+	/* so that entries, index, parents and queue stay below 24 bytes a block whatever hangs on what */
+	marks->chunk = marks->index.nr / 8 / LEAST_CHUNK * LEAST_CHUNK;
+	marks->chunk = marks->chunk < LEAST_CHUNK ? LEAST_CHUNK : marks->chunk < MOST_CHUNK ? marks->chunk : MOST_CHUNK;
+	marks->max_queued = marks->index.nr / 8 * 3 + LEAST_CHUNK;
+	marks->queue = lw_scan_room(2 * bytes);
 	marks->parents = lw_scan_room(bytes);
 	marks->index.used_bytes += bytes; /* of the queue what is in use at a time */
+	marks->left_first = 0;
+	marks->left_end = (uint32_t)marks->index.nr;
 	marks->here = NULL;
 	marks->here_in = LW_SCAN_NOTHING;
 	return marks->queue && marks->parents;
 }
 
-static void push(struct lw_scan_marks *marks, uint32_t at)
+/* Whole arrays of blocks are met at once: then order matters less than memory. */
+static LW_COLD void wait_longer(struct lw_scan_marks *marks, struct lw_scan_entry *entry)
 {
-	marks->queue[marks->nr_queued++] = at;
+	if (entry->start & LW_SCAN_PAIR)
+		lw_scan_unlink(marks, entry);
+	entry->start |= LW_SCAN_LATER;
+	marks->nr_later++;
 }
 
-static void reach(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uint32_t at, uint32_t from)
+/* The second block of a pair stands behind it in the queue: its place in parents[] is not its own any more. */
+LW_INLINE void push(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uint32_t at)
+{
+	if (entry->start & LW_SCAN_LINKED && lw_scan_link(entry) == LW_SCAN_NOTHING)
+		return;
+	if (LW_UNLIKELY(marks->nr_queued - marks->nr_swept >= marks->max_queued)) {
+		wait_longer(marks, entry);
+		return;
+	}
+	marks->queue[marks->nr_queued++] = at;
+	if (entry->start & LW_SCAN_PAIR)
+		marks->queue[marks->nr_queued++] = marks->parents[at] | SECOND;
+}
+
+LW_INLINE void reach(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uint32_t at, uint32_t from)
 {
 	if (entry->start & LW_SCAN_REACHED)
 		return;
 	entry->start |= LW_SCAN_REACHED;
-	marks->parents[at] = from;
+	marks->nr_reached += !(entry->start & LW_SCAN_UNOWNED);
 	if (!(entry->start & LW_SCAN_BARE))
-		push(marks, at);
+		push(marks, entry, at);
+	marks->parents[at] = from;
 }
 
 /* Met on the way from a leader. */
@@ -49,7 +78,7 @@ static void follow(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uin
 	if (entry->start & LW_SCAN_LEADER) /* what it leads was followed already */
 		entry->start &= ~LW_SCAN_LEADER;
 	else
-		push(marks, at);
+		push(marks, entry, at);
 }
 
 static void drag(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uint32_t at)
@@ -61,52 +90,27 @@ static void drag(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uint3
 		marks->dragged->dragged_bytes += lw_scan_bytes(entry);
 		marks->dragged->dragged_blocks++;
 	}
-	push(marks, at);
+	push(marks, entry, at);
 }
 
-/*
- * The head of a chunk of glibc lies in the last word of the block before it, so that the allocator's
- * lists of free chunks seem to point to blocks in use.
- */
-static bool is_next_chunk(const struct lw_scan_entry *entry, uint64_t address)
+LW_INLINE void arrive(struct lw_scan_marks *marks, uint32_t at, uint32_t from)
 {
-	uint64_t start = lw_scan_start(entry), size = ((const uint64_t *)start)[-1] & ~UINT64_C(7);
+	struct lw_scan_entry *entry = &marks->index.entries[at];
 
-	return address == start - 16 + size;
-}
-
-/* In an allocator's tables an address at the end of a block means the free one that begins there. */
-static bool is_past_end(const struct lw_scan_marks *marks, const struct lw_scan_entry *entry, uint64_t address,
-		uint32_t from)
-{
-	return from != LW_SCAN_NOTHING && marks->index.entries[from].start & LW_SCAN_TABLES &&
-	       address - lw_scan_start(entry) >= lw_scan_bytes(entry);
-}
-
-static void take(struct lw_scan_marks *marks, const struct lw_scan_candidate *candidate)
-{
-	uint64_t word = candidate->word, address = word & LW_SCAN_ADDRESS;
-	uint32_t at = lw_scan_index_search(&marks->index, candidate->at, address);
-	struct lw_scan_entry *entry;
-
-	if (at == LW_SCAN_NOTHING)
-		return;
-	entry = &marks->index.entries[at];
-	/* what lies between blocks has no end that anybody points to: a module may begin there */
-	if (entry->start & LW_SCAN_UNOWNED && address - lw_scan_start(entry) >= lw_scan_bytes(entry))
-		return;
-	if (is_past_end(marks, entry, address, candidate->from))
-		return;
-	if (word >> LW_SCAN_ADDRESS_BITS & ((1u << TAG_BITS) - 1) && address != lw_scan_start(entry))
-		return;
-	if (LW_UNLIKELY(marks->is_allocator) && !(entry->start & LW_SCAN_UNOWNED) && is_next_chunk(entry, address))
-		return;
 	if (marks->phase == LW_SCAN_REACHING)
-		reach(marks, entry, at, candidate->from);
+		reach(marks, entry, at, from);
 	else if (marks->phase == LW_SCAN_LEADING)
 		follow(marks, entry, at);
 	else
 		drag(marks, entry, at);
+}
+
+static void take(struct lw_scan_marks *marks, const struct lw_scan_candidate *candidate)
+{
+	uint32_t at = lw_scan_resolve(marks, candidate);
+
+	if (at != LW_SCAN_NOTHING)
+		arrive(marks, at, candidate->from);
 }
 
 static LW_NOINLINE void take_all(struct lw_scan_marks *marks)
@@ -114,9 +118,11 @@ static LW_NOINLINE void take_all(struct lw_scan_marks *marks)
 	for (uint32_t i = 0; i < marks->nr_candidates; i++) {
 		struct lw_scan_candidate *candidate = &marks->candidates[i];
 
-		candidate->at = lw_scan_index_first(&marks->index, candidate->word & LW_SCAN_ADDRESS);
-		if (candidate->at != LW_SCAN_NOTHING)
-			__builtin_prefetch(&marks->index.entries[candidate->at], 1);
+		lw_scan_approach(marks, candidate);
+		if (candidate->at == LW_SCAN_NOTHING)
+			continue;
+		__builtin_prefetch(&marks->index.entries[candidate->at], 1);
+		__builtin_prefetch(&marks->parents[candidate->at], 1);
 	}
 	for (uint32_t i = 0; i < marks->nr_candidates; i++)
 		take(marks, &marks->candidates[i]);
@@ -125,11 +131,23 @@ static LW_NOINLINE void take_all(struct lw_scan_marks *marks)
 
 static void consider(struct lw_scan_marks *marks, uint64_t word)
 {
-	const uint32_t *stretch = lw_scan_index_stretch(&marks->index, word & LW_SCAN_ADDRESS);
+	const uint64_t *stretch = lw_scan_index_stretch(&marks->index, word & LW_SCAN_ADDRESS);
 
 	if (stretch)
 		__builtin_prefetch(stretch);
 	marks->candidates[marks->nr_candidates++] = (struct lw_scan_candidate){ .word = word, .from = marks->here_in };
+	if (marks->nr_candidates == LW_SCAN_CANDIDATES)
+		take_all(marks);
+}
+
+/* What a block is known to point to. Others that were met before have their turn before it. */
+LW_INLINE void consider_link(struct lw_scan_marks *marks, uint32_t at)
+{
+	if (LW_LIKELY(!marks->nr_candidates)) {
+		arrive(marks, at, marks->here_in);
+		return;
+	}
+	marks->candidates[marks->nr_candidates++] = (struct lw_scan_candidate){ .at = at, .from = marks->here_in };
 	if (marks->nr_candidates == LW_SCAN_CANDIDATES)
 		take_all(marks);
 }
@@ -160,27 +178,39 @@ static void sweep_block(struct lw_scan_marks *marks, const struct lw_scan_entry 
 		here = marks->here = lw_maps_at(&marks->maps, from);
 	if (!here)
 		return;
-	if (to - from <= WHOLE_BYTES && from >= here->start && to <= here->end &&
-			(here->flags & (LW_MAP_READ | LW_MAP_FILE | LW_MAP_SHARED)) == LW_MAP_READ)
+	if (to - from <= WHOLE_BYTES && from >= here->start && to <= here->end && lw_map_is_plain(here))
 		sweep(marks, from, to);
 	else
 		lw_maps_visit(&marks->maps, from, to, sweep_stretch, marks);
 }
 
 /* The next blocks of the queue lie anywhere: their first lines are fetched while others are swept. */
-static void look_ahead(struct lw_scan_marks *marks)
+LW_INLINE void look_ahead(struct lw_scan_marks *marks)
 {
+	const struct lw_scan_entry *entry;
+	uint32_t at;
+
 	if (marks->nr_swept + AHEAD < marks->nr_queued)
-		__builtin_prefetch(&marks->index.entries[marks->queue[marks->nr_swept + AHEAD]]);
-	if (marks->nr_swept + AHEAD / 2 < marks->nr_queued)
-		__builtin_prefetch((const void *)lw_scan_start(&marks->index.entries[marks->queue[marks->nr_swept + AHEAD / 2]]));
+		__builtin_prefetch(&marks->index.entries[marks->queue[marks->nr_swept + AHEAD] & ~SECOND]);
+	if (marks->nr_swept + AHEAD / 2 >= marks->nr_queued)
+		return;
+	at = marks->queue[marks->nr_swept + AHEAD / 2];
+	entry = &marks->index.entries[at & ~SECOND];
+	if (at & SECOND) {
+		__builtin_prefetch(&marks->parents[at & ~SECOND], 1);
+	} else if (entry->start & LW_SCAN_LINKED) {
+		__builtin_prefetch(&marks->index.entries[lw_scan_link(entry)], 1);
+		__builtin_prefetch(&marks->parents[lw_scan_link(entry)], 1);
+	} else {
+		__builtin_prefetch((const void *)lw_scan_start(entry));
+	}
 }
 
 /* What was swept of the queue is not needed any more. */
 static void give_back(struct lw_scan_marks *marks)
 {
 	uint64_t used = (marks->nr_queued - marks->nr_given_back) * sizeof(*marks->queue);
-	uint64_t end = marks->nr_swept / GIVE_BACK * GIVE_BACK;
+	uint64_t end = marks->nr_swept / marks->chunk * marks->chunk;
 
 	if (used > marks->queue_bytes) {
 		marks->index.used_bytes += used - marks->queue_bytes;
@@ -199,22 +229,69 @@ static void begin_anew(struct lw_scan_marks *marks)
 	marks->nr_queued = marks->nr_swept = marks->nr_given_back = 0;
 }
 
+/* Their turn has come: in the order of addresses, as many as may wait. */
+static LW_COLD void queue_later(struct lw_scan_marks *marks)
+{
+	for (; marks->nr_later && marks->nr_queued < marks->max_queued; marks->later_at++) {
+		struct lw_scan_entry *entry;
+
+		if (marks->later_at == marks->index.nr)
+			marks->later_at = 0;
+		entry = &marks->index.entries[marks->later_at];
+		if (!(entry->start & LW_SCAN_LATER))
+			continue;
+		entry->start &= ~LW_SCAN_LATER;
+		marks->nr_later--;
+		marks->queue[marks->nr_queued++] = marks->later_at;
+	}
+}
+
 static void flood(struct lw_scan_marks *marks)
 {
 	for (;;) {
+		const struct lw_scan_entry *entry;
+		uint32_t at;
+
 		if (marks->nr_swept == marks->nr_queued) {
 			begin_anew(marks);
 			take_all(marks);
+			if (LW_UNLIKELY(marks->nr_later) && !marks->nr_queued)
+				queue_later(marks);
 		}
 		if (marks->nr_swept == marks->nr_queued)
 			break;
 		look_ahead(marks);
-		if (marks->nr_swept - marks->nr_given_back >= GIVE_BACK)
+		at = marks->queue[marks->nr_swept++];
+		if (marks->nr_swept == marks->nr_queued && marks->nr_queued >= SHORT)
+			begin_anew(marks);
+		if (marks->nr_swept - marks->nr_given_back > marks->chunk)
 			give_back(marks);
-		marks->here_in = marks->queue[marks->nr_swept++];
-		sweep_block(marks, &marks->index.entries[marks->here_in]);
+		if (at & SECOND) { /* of the block before it */
+			consider_link(marks, at & ~SECOND);
+			continue;
+		}
+		marks->here_in = at;
+		entry = &marks->index.entries[at];
+		if (entry->start & LW_SCAN_LINKED)
+			consider_link(marks, lw_scan_link(entry));
+		else
+			sweep_block(marks, entry);
 	}
 	marks->here_in = LW_SCAN_NOTHING;
+}
+
+/* From an unreachable block on. */
+static void flood_from(struct lw_scan_marks *marks, uint32_t at)
+{
+	const struct lw_scan_entry *entry = &marks->index.entries[at];
+
+	if (!(entry->start & LW_SCAN_LINKED))
+		sweep_block(marks, entry);
+	else if (lw_scan_link(entry) != LW_SCAN_NOTHING)
+		consider_link(marks, lw_scan_link(entry));
+	if (entry->start & LW_SCAN_PAIR)
+		consider_link(marks, marks->parents[at]);
+	flood(marks);
 }
 
 void lw_scan_mark_word(struct lw_scan_marks *marks, uint64_t word)
@@ -240,10 +317,26 @@ void lw_scan_mark_rest(struct lw_scan_marks *marks)
 	flood(marks);
 }
 
+static bool is_left(const struct lw_scan_marks *marks, uint32_t at)
+{
+	return !(marks->index.entries[at].start & (LW_SCAN_REACHED | LW_SCAN_UNOWNED));
+}
+
+/* In a program that loses nothing there is nothing left: then the passes that follow cost nothing. */
+void lw_scan_mark_narrow(struct lw_scan_marks *marks)
+{
+	if (marks->nr_reached == marks->index.nr_owned)
+		marks->left_first = marks->left_end;
+	while (marks->left_first < marks->left_end && !is_left(marks, marks->left_first))
+		marks->left_first++;
+	while (marks->left_end > marks->left_first && !is_left(marks, marks->left_end - 1))
+		marks->left_end--;
+}
+
 static void find_leaders(struct lw_scan_marks *marks)
 {
 	marks->phase = LW_SCAN_LEADING;
-	for (uint32_t at = 0; at < marks->index.nr; at++) {
+	for (uint32_t at = marks->left_first; at < marks->left_end; at++) {
 		struct lw_scan_entry *entry = &marks->index.entries[at];
 
 		/* memory that nobody allocated leads nothing: old words of the allocator's would */
@@ -251,23 +344,21 @@ static void find_leaders(struct lw_scan_marks *marks)
 			continue;
 		entry->start |= LW_SCAN_LEADER;
 		marks->leader = at;
-		sweep_block(marks, entry);
-		flood(marks);
+		flood_from(marks, at);
 	}
 }
 
 static void drag_along(struct lw_scan_marks *marks, struct lw_scan_site *sites, uint32_t nr_sites)
 {
 	marks->phase = LW_SCAN_DRAGGING;
-	for (uint32_t at = 0; at < marks->index.nr; at++) {
+	for (uint32_t at = marks->left_first; at < marks->left_end; at++) {
 		struct lw_scan_entry *entry = &marks->index.entries[at];
 
 		if (!(entry->start & LW_SCAN_LEADER) || entry->start & LW_SCAN_UNJUDGED ||
 				lw_scan_site(entry) >= nr_sites)
 			continue;
 		marks->dragged = &sites[lw_scan_site(entry)];
-		sweep_block(marks, entry);
-		flood(marks);
+		flood_from(marks, at);
 	}
 }
 
@@ -279,14 +370,14 @@ bool lw_scan_spare_few(struct lw_scan_marks *marks, uint64_t nr_hidden, uint32_t
 	if (!counts)
 		return false;
 	find_leaders(marks);
-	for (uint32_t at = 0; at < marks->index.nr; at++) {
+	for (uint32_t at = marks->left_first; at < marks->left_end; at++) {
 		const struct lw_scan_entry *entry = &marks->index.entries[at];
 
 		if (entry->start & LW_SCAN_LEADER && lw_scan_site(entry) < nr_sites)
 			counts[lw_scan_site(entry)]++;
 	}
 	marks->phase = LW_SCAN_REACHING;
-	for (uint32_t at = 0; at < marks->index.nr; at++) {
+	for (uint32_t at = marks->left_first; at < marks->left_end; at++) {
 		struct lw_scan_entry *entry = &marks->index.entries[at];
 		bool is_spared = entry->start & LW_SCAN_LEADER && lw_scan_site(entry) < nr_sites &&
 				 counts[lw_scan_site(entry)] <= nr_hidden;
@@ -303,7 +394,7 @@ void lw_scan_judge(struct lw_scan_marks *marks, struct lw_scan_site *sites, uint
 {
 	find_leaders(marks);
 	drag_along(marks, sites, nr_sites);
-	for (uint32_t at = 0; at < marks->index.nr; at++) {
+	for (uint32_t at = marks->left_first; at < marks->left_end; at++) {
 		const struct lw_scan_entry *entry = &marks->index.entries[at];
 		struct lw_scan_site *site;
 

@@ -25,25 +25,31 @@ enum lw_scan_phase {
 
 /* A word that may be a pointer. They are looked up some at a time, so that the misses of the cache overlap. */
 struct lw_scan_candidate {
-	uint64_t word;
+	uint64_t word; /* 0: `at` is the block, and not only where the search begins */
 	uint32_t from; /* the entry it was found in */
 	uint32_t at;   /* where the search begins */
 };
 
-enum { LW_SCAN_CANDIDATES = 32 };
+enum { LW_SCAN_CANDIDATES = 128 };
 
 struct lw_scan_marks {
 	struct lw_scan_index index;
 	struct lw_maps maps;
 	enum lw_scan_phase phase;
-	uint32_t *queue; /* entries in the order they were met; each stands in it once */
-	uint32_t *parents; /* by entry: the block it was first met in, or LW_SCAN_NOTHING: a root */
+	uint32_t *queue; /* entries in the order they were met; each stands in it once, the second block of a pair behind it */
+	uint32_t *parents; /* by entry, of reached ones: the block it was first met in, or LW_SCAN_NOTHING: a root */
 	uint64_t nr_queued, nr_swept;
+	uint64_t max_queued;	/* that wait at a time; of more each entry itself says that it has to wait */
+	uint64_t nr_later;	/* such entries */
+	uint32_t later_at;	/* from which they are looked for next */
+	uint64_t chunk;		/* entries of the queue that are given back at a time */
 	uint64_t nr_given_back; /* the front of the queue, that is not there any more */
 	uint64_t queue_bytes;	/* most that was ever in use */
 	uint32_t here_in; /* the entry being swept */
 	uint32_t nr_candidates;
 	struct lw_scan_candidate candidates[LW_SCAN_CANDIDATES];
+	uint64_t nr_reached; /* blocks */
+	uint32_t left_first, left_end; /* what is not reached lies between these entries: see lw_scan_mark_narrow() */
 	uint32_t leader;
 	struct lw_scan_site *dragged; /* of the leader's site */
 	uint32_t *lost_sites; /* room for the number of each site, filled by lw_scan_judge() */
@@ -52,6 +58,14 @@ struct lw_scan_marks {
 	bool is_allocator; /* the memory at hand is glibc's own data: it points to the heads of chunks */
 	const struct lw_map *here; /* the map the last block lay in */
 };
+
+/* What a linked block points to is forgotten: it will be read when its turn comes. */
+LW_INLINE void lw_scan_unlink(struct lw_scan_marks *marks, struct lw_scan_entry *entry)
+{
+	marks->swept_bytes -= lw_scan_bytes(entry);
+	lw_scan_set_link(entry, 0);
+	entry->start &= ~(LW_SCAN_LINKED | LW_SCAN_PAIR);
+}
 
 /* The index is finished, the maps read. False: no memory. */
 bool lw_scan_marks_init(struct lw_scan_marks *marks);
@@ -64,6 +78,9 @@ void lw_scan_mark_word(struct lw_scan_marks *marks, uint64_t word);
 void lw_scan_mark_range(struct lw_scan_marks *marks, uintptr_t from, uintptr_t to);
 void lw_scan_mark_entry(struct lw_scan_marks *marks, uint32_t at);
 void lw_scan_mark_rest(struct lw_scan_marks *marks);
+
+/* After lw_scan_mark_rest(): narrows left_first and left_end, which most later passes go by, to what is not reached. */
+void lw_scan_mark_narrow(struct lw_scan_marks *marks);
 
 /*
  * After all roots, where registers of threads are not known: each may hold the only pointer to something. Of

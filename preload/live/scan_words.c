@@ -7,6 +7,7 @@
 #include <immintrin.h>
 #endif
 
+static const uintptr_t page_bytes = 4096;
 static const uint64_t address_mask = (UINT64_C(1) << (LW_WORDS_UNIT_BITS + 32)) - 1;
 
 /* Spans i and i + 1 become one, with what lies between them. */
@@ -74,6 +75,19 @@ void lw_words_add(struct lw_words *words, uint64_t first, uint64_t last)
 	settle(words);
 }
 
+struct list {
+	uintptr_t *found;
+	unsigned nr;
+};
+
+static void note(void *context, uint64_t word, uintptr_t at)
+{
+	struct list *list = context;
+
+	(void)word;
+	list->found[list->nr++] = at;
+}
+
 #ifdef __x86_64__
 
 enum { STRIDE = LW_WORDS_SKIP_BYTES, XCR0_YMM = 6, AHEAD = 2048 /* past the end of a page, where the processor's own prefetch stops */ };
@@ -94,7 +108,7 @@ void lw_words_look(struct lw_words *words)
 }
 
 __attribute__((target("avx2"))) static inline __m256i near_8(const __m256i *shift, const __m256i *end,
-		uintptr_t at)
+		unsigned nr, uintptr_t at)
 {
 	__m256i low = _mm256_loadu_si256((const __m256i_u *)(const void *)at);
 	__m256i high = _mm256_loadu_si256((const __m256i_u *)(const void *)(at + LW_WORDS_STEP));
@@ -102,7 +116,7 @@ __attribute__((target("avx2"))) static inline __m256i near_8(const __m256i *shif
 			_mm256_srli_epi32(low, LW_WORDS_UNIT_BITS));
 	__m256i near = _mm256_cmpgt_epi32(end[0], _mm256_add_epi32(unit, shift[0]));
 
-	for (unsigned i = 1; i < LW_WORDS_SPANS; i++)
+	for (unsigned i = 1; i < nr; i++)
 		near = _mm256_or_si256(near, _mm256_cmpgt_epi32(end[i], _mm256_add_epi32(unit, shift[i])));
 	return near;
 }
@@ -120,15 +134,15 @@ __attribute__((target("avx2"))) uintptr_t lw_words_skip(const struct lw_words *w
 		__m256i first, both;
 
 		_mm_prefetch((const char *)(at + AHEAD), _MM_HINT_T0);
-		first = near_8(shift, end, at);
-		both = _mm256_or_si256(first, near_8(shift, end, at + STRIDE));
+		first = near_8(shift, end, LW_WORDS_SPANS, at);
+		both = _mm256_or_si256(first, near_8(shift, end, LW_WORDS_SPANS, at + STRIDE));
 
 		if (LW_LIKELY(_mm256_testz_si256(both, both)))
 			continue;
 		return _mm256_testz_si256(first, first) ? at + STRIDE : at;
 	}
 	for (; at + STRIDE + LW_WORDS_STEP <= to; at += STRIDE) {
-		__m256i near = near_8(shift, end, at);
+		__m256i near = near_8(shift, end, LW_WORDS_SPANS, at);
 
 		if (!_mm256_testz_si256(near, near))
 			return at;
@@ -136,7 +150,55 @@ __attribute__((target("avx2"))) uintptr_t lw_words_skip(const struct lw_words *w
 	return at;
 }
 
+/* Eight words may be read from `at`, of which some begin behind the last that ends before `to`. */
+static inline bool is_in_page(uintptr_t at, uintptr_t to)
+{
+	return at + STRIDE + LW_WORDS_STEP <= ((to - 1) | (page_bytes - 1)) + 1;
+}
+
+/* With `nr` known to the compiler, this is the loop. */
+__attribute__((target("avx2"), always_inline)) static inline unsigned list_8(const struct lw_words *words, unsigned nr,
+		uintptr_t at, uintptr_t to, uintptr_t *found)
+{
+	__m256i shift[LW_WORDS_SPANS], end[LW_WORDS_SPANS];
+	unsigned nr_found = 0;
+
+	for (unsigned i = 0; i < nr; i++) {
+		shift[i] = _mm256_broadcastsi128_si256((__m128i)words->test.shift[i]);
+		end[i] = _mm256_broadcastsi128_si256((__m128i)words->test.end[i]);
+	}
+	for (; at + sizeof(uint64_t) <= to; at += STRIDE) {
+		unsigned whole = (unsigned)(to - at - sizeof(uint64_t)) / LW_WORDS_STEP + 1, near;
+
+		if (LW_UNLIKELY(!is_in_page(at, to))) {
+			struct list list = { found, nr_found };
+
+			lw_words_pass(words, at, to, note, &list);
+			return list.nr;
+		}
+		near = (unsigned)_mm256_movemask_ps((__m256)near_8(shift, end, nr, at));
+		near &= whole < 8 ? (1u << whole) - 1 : 0xff;
+		for (; near; near &= near - 1)
+			found[nr_found++] = at + (unsigned)__builtin_ctz(near) * LW_WORDS_STEP;
+	}
+	return nr_found;
+}
+
+__attribute__((target("avx2"))) static unsigned list_fast(const struct lw_words *words, uintptr_t at, uintptr_t to,
+		uintptr_t *found)
+{
+	return words->nr <= 2 ? list_8(words, 2, at, to, found) : list_8(words, LW_WORDS_SPANS, at, to, found);
+}
+
 #else
+
+static unsigned list_fast(const struct lw_words *words, uintptr_t at, uintptr_t to, uintptr_t *found)
+{
+	struct list list = { found, 0 };
+
+	lw_words_pass(words, at, to, note, &list);
+	return list.nr;
+}
 
 void lw_words_look(struct lw_words *words)
 {
@@ -152,3 +214,16 @@ uintptr_t lw_words_skip(const struct lw_words *words, uintptr_t at, uintptr_t to
 }
 
 #endif
+
+unsigned lw_words_list(const struct lw_words *words, uintptr_t from, uintptr_t to, uintptr_t *found)
+{
+	uintptr_t at = LW_ALIGN_UP(from, (uintptr_t)LW_WORDS_STEP);
+	struct list list = { found, 0 };
+
+	if (to < at || !words->nr)
+		return 0;
+	if (words->can_skip)
+		return list_fast(words, at, to, found);
+	lw_words_pass(words, at, to, note, &list);
+	return list.nr;
+}

@@ -26,6 +26,7 @@ enum {
 	LW_WORDS_LANES = 4,
 	LW_WORDS_SKIP_BYTES = 32,
 	LW_WORDS_LONG_BYTES = 256, /* shorter stretches are not worth the start of a skip */
+	LW_WORDS_SHORT_BYTES = 512,
 };
 
 typedef uint32_t lw_lanes __attribute__((vector_size(16)));
@@ -157,5 +158,12 @@ LW_INLINE void lw_words_visit(const struct lw_words *words, uintptr_t from, uint
 	}
 	lw_words_pass(words, at, to, take, context);
 }
+
+/*
+ * The same for a stretch of at most LW_WORDS_SHORT_BYTES of private memory that was never a file's: where those words are goes
+ * to found[], which has room for LW_WORDS_SHORT_BYTES / LW_WORDS_STEP; how many is returned. For many short stretches one
+ * after the other. What lies behind the end in the same page may be read, but does not matter.
+ */
+unsigned lw_words_list(const struct lw_words *words, uintptr_t from, uintptr_t to, uintptr_t *found);
 
 #endif

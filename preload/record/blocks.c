@@ -449,11 +449,27 @@ static void find_resident(const void *start, size_t nr_pages, uint8_t *resident)
 		resident[i] = 1;
 }
 
-static void visit_leaf(struct lw_leaf *leaf, uintptr_t start, uintptr_t table, visit_word_fn *visit, void *context)
+LW_INLINE void visit_fine(uint64_t *words, uintptr_t start, visit_word_fn *visit, void *context)
+{
+	for (size_t i = 0; i < (size_t)FORM_BYTES >> lw_hot.granule_shift; i++) {
+		uint64_t word = lw_load(&words[i]);
+
+		if (word & LW_BLOCK_PRESENT)
+			visit(context, start + (i << lw_hot.granule_shift) + (word >> LW_BLOCK_HALF_AT & 1) * 16, &words[i],
+					false);
+	}
+}
+
+/* Inlined, as is what is visited with, because a search for lost memory begins with a visit to all. */
+LW_INLINE void visit_leaf(struct lw_leaf *leaf, uintptr_t start, uintptr_t table, visit_word_fn *visit, void *context)
 {
 	for (uintptr_t part = start; part < start + ((uintptr_t)1 << LW_LEAF_BITS); part += FORM_BYTES) {
 		uint32_t form = lw_load(lw_block_form(leaf, part));
 
+		if (form == LW_FORM_FINE) {
+			visit_fine(lw_block_fine(leaf, part), part + table, visit, context);
+			continue;
+		}
 		for (uintptr_t at = part; form && at < part + FORM_BYTES; at += COARSE_BYTES) {
 			struct stretch stretch = stretch_at(leaf, at, form);
 
@@ -462,7 +478,7 @@ static void visit_leaf(struct lw_leaf *leaf, uintptr_t start, uintptr_t table, v
 	}
 }
 
-static void visit_words(struct lw_blocks_room *room, visit_word_fn *visit, void *context)
+LW_INLINE void visit_words(struct lw_blocks_room *room, visit_word_fn *visit, void *context)
 {
 	for (uintptr_t table = 0; table < LW_ARRAY_LENGTH(lw_hot.roots); table++) {
 		struct lw_leaf **root = lw_hot.roots[table];

@@ -3,7 +3,7 @@
 """What a search for lost memory costs.
 
 usage: scan.py BUILD-FOLDER [--total MEGABYTES]     (1024)
-sweep   memory read per second and core, and the scanner's own memory, by the size of the blocks
+sweep   memory read per second and core, and the scanner's own memory, by the size of the blocks and how they hang together
 pause   for which a program with that heap and 100 threads stands still, beside a fork of it
 work    pairs of malloc and free while it is searched, beside as many before and after
 exit    CPU time that the search adds to the end of a process with 1,000 blocks
@@ -18,26 +18,28 @@ import tempfile
 import time
 
 THREADS = 100
+SHAPES = {'list': 'a list of blocks', 'array': 'an array of pointers to shuffled blocks', 'tree': 'a tree of shuffled blocks',
+          'shuffled-list': 'a list of shuffled blocks'}
 
 
 def environment(build, options):
     return dict(os.environ, LD_PRELOAD=build + '/preload/libleakwatch.so', LEAKWATCH_OPTIONS=options)
 
 
-def searched_at_exit(build, folder, total, block):
+def searched_at_exit(build, folder, total, block, shape):
     path = f'{folder}/{block}.json'
-    subprocess.run([build + '/test/bench/bench-scan', str(total), str(block), '0', '0'], check=True,
+    subprocess.run([build + '/test/bench/bench-scan', str(total), str(block), '0', '0', shape], check=True,
                    env=environment(build, f'json={path}:report=never'))
     with open(path, encoding='utf-8') as file:
         return json.load(file)['scan']
 
 
 def sweep(build, folder, total):
-    for block in 64, 256, 4096:
-        scans = [searched_at_exit(build, folder, total, block) for _ in range(3)]
+    for block, shape in [(64, shape) for shape in SHAPES] + [(256, 'list'), (4096, 'list')]:
+        scans = [searched_at_exit(build, folder, total, block, shape) for _ in range(3)]
         speed = statistics.median(s['swept_bytes'] / s['cpu_s'] for s in scans) / 1e9
         room = max(s['used_bytes'] / s['blocks'] for s in scans)
-        print(f'sweep, blocks of {block} bytes: {speed:.2f} GB a second and core (1); {room:.1f} bytes of the scanner'
+        print(f'sweep, {SHAPES[shape]} of {block} bytes: {speed:.2f} GB a second and core (1); {room:.1f} bytes of the scanner'
               f' for each block (24)', flush=True)
 
 

@@ -60,6 +60,9 @@ ok 'the way from a variable' example 48 'verdict == "reachable"' 'e["class"] == 
 	'e["owners"][1]["offset"] % 8 == 0'
 ok 'the stack of a thread, and its frame' example 777 'e["root"]["kind"] == "stack"' 'e["root"]["thread"] > 0' \
 	'"hold_on_stack" in e["root"]["text"]' 'e["nr_owners"] == 0'
+ok 'of a long way the first and the last owners, in their order' example 333 'e["nr_owners"] == 40' \
+	'e["root"]["variable"] == "the_list"' \
+	'[o["offset"] for o in e["owners"]] == [8 * i for i in (*range(6), *range(34, 40))]'
 ok 'the text names the class' says_text '48 bytes, .* old, a Session$'
 ok 'what only an ignored block points to is not lost' judge part lost 0 0 make_kept
 ok 'nor lost through it' judge part indirect 0 0 make_kept

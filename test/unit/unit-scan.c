@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * unit-scan.c - the scanner's parts on memory of the test itself: the index finds the block of any address
- * as a slow search does, marks follow pointers of every form, lost blocks are grouped, cuts leave the rest.
+ * as a slow search does, marks follow pointers of every form, the same where what small blocks point to was found
+ * beforehand, lost blocks are grouped, cuts leave the rest.
  */
 #include "test/unit/tap.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "preload/live/scan_cut.h"
+#include "preload/live/scan_link.h"
 #include "preload/live/scan_mark.h"
 
 enum { NR_RANDOM = 3000 };
@@ -46,24 +49,37 @@ static uint32_t fast_find(const struct lw_scan_index *index, uint64_t address)
 	return address - index->lo < index->span ? lw_scan_index_find(index, address) : LW_SCAN_NOTHING;
 }
 
-static void test_index(void)
+static bool is_start_wrong(const struct lw_scan_index *index, uint64_t address)
+{
+	bool is_start = false;
+	uint32_t at;
+
+	if (address - index->lo >= index->span)
+		return false;
+	at = lw_scan_index_first(index, address, &is_start);
+	return is_start && (at >= index->nr || lw_scan_start(&index->entries[at]) != address);
+}
+
+/* Blocks at multiples of `step`, of at least `least` bytes, some of them far apart or large. */
+static void test_index(uint64_t step, uint64_t least, uint32_t large_of, const char *name)
 {
 	struct lw_scan_index index = { 0 };
-	struct plain blocks[NR_RANDOM];
+	static struct plain blocks[NR_RANDOM];
 	uint64_t at = UINT64_C(0x555500000010);
 	int nr_wrong = 0;
 
 	for (int i = 0; i < NR_RANDOM; i++) {
-		uint64_t bytes = roll(50) ? roll(400) : roll(40) ? roll(100000) : roll(100000000);
+		uint64_t bytes = least + (roll(large_of) ? roll(400) : roll(40) ? roll(100000) : roll(100000000));
 
+		bytes = large_of == UINT32_MAX ? least : bytes;
 		blocks[i] = (struct plain){ at, bytes };
-		at += (bytes + 31) / 16 * 16 + (roll(300) ? 0 : (uint64_t)roll(1 << 30) * 16);
+		at += (bytes + step - 1 + !bytes) / step * step + (roll(300) ? 0 : (uint64_t)roll(1 << 30) * 16 / step * step);
 	}
 	for (int i = 0; i < NR_RANDOM; i += 2) /* two runs, as the two tables give them */
 		lw_scan_index_add(&index, blocks[i].start, blocks[i].bytes, (uint32_t)i, 0);
 	for (int i = 1; i < NR_RANDOM; i += 2)
 		lw_scan_index_add(&index, blocks[i].start, blocks[i].bytes, (uint32_t)i, LW_SCAN_UNJUDGED);
-	ok(lw_scan_index_sort(&index) && lw_scan_index_finish(&index), "the index is built");
+	ok(lw_scan_index_sort(&index) && lw_scan_index_finish(&index), "the index is built: %s", name);
 	is_u64(index.nr, NR_RANDOM, "with all blocks");
 	for (int i = 0; i < NR_RANDOM; i++)
 		nr_wrong += lw_scan_start(&index.entries[i]) != blocks[i].start ||
@@ -75,32 +91,66 @@ static void test_index(void)
 		const struct plain *block = &blocks[roll(NR_RANDOM)];
 		uint64_t address = block->start + (roll(2) ? roll((uint32_t)block->bytes + 40) : roll(1 << 26)) - roll(40);
 
-		nr_wrong += fast_find(&index, address) != slow_find(&index, address);
+		address = roll(4) ? address : block->start;
+		nr_wrong += fast_find(&index, address) != slow_find(&index, address) || is_start_wrong(&index, address);
 	}
 	is_u64(nr_wrong, 0, "finds what a slow search finds");
+	lw_scan_rooms_free();
 }
 
-/* 24 bytes a block is the limit, whatever hangs on what: here each block on the one before. */
-static void test_room(void)
+/* Two that begin at one place, as memory between blocks and a block without a size may. */
+static void test_twins(void)
+{
+	struct lw_scan_index index = { 0 };
+	int nr_wrong = 0;
+
+	for (uint64_t i = 0; i < 1000; i++) {
+		lw_scan_index_add(&index, 0x10000 + i * 64, 40, 1, 0);
+		if (i % 3 == 0)
+			lw_scan_index_add(&index, 0x10000 + i * 64, 40, 2, 0);
+	}
+	(void)(lw_scan_index_sort(&index) && lw_scan_index_finish(&index));
+	for (uint64_t i = 0; i < 1000 * 64; i += 4)
+		nr_wrong += fast_find(&index, 0x10000 + i) != slow_find(&index, 0x10000 + i);
+	ok(!index.is_exact && !nr_wrong, "two blocks that begin at one place");
+	lw_scan_rooms_free();
+}
+
+/*
+ * 24 bytes a block is the limit, whatever hangs on what: each block on the one before, or all on roots, with
+ * one, two or three pointers in each.
+ */
+static void test_room(bool is_linked, unsigned nr_roots, unsigned nr_pointers)
 {
 	enum { NR = 200000, WORDS = 8 };
 	uint64_t *blocks = mmap(NULL, NR * WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t *roots = mmap(NULL, NR * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct lw_scan_marks marks = { 0 };
 	uint64_t nr_reached = 0;
 
 	(void)lw_maps_read(&marks.maps);
 	for (uint64_t i = 0; i < NR; i++) {
-		blocks[i * WORDS] = i ? (uintptr_t)&blocks[(i - 1) * WORDS] : 0;
+		for (unsigned k = 0; k < nr_pointers; k++) /* the first leads through all */
+			blocks[i * WORDS + k] = (uintptr_t)&blocks[(i * (k ? 2 * k + 1 : 1) + NR - 1) % NR * WORDS];
+		roots[i] = i < nr_roots ? (uintptr_t)&blocks[i * WORDS] : 0;
 		lw_scan_index_add(&marks.index, (uintptr_t)&blocks[i * WORDS], 40, 1, 0);
 	}
 	(void)(lw_scan_index_sort(&marks.index) && lw_scan_index_finish(&marks.index) && lw_scan_marks_init(&marks));
-	lw_scan_mark_word(&marks, (uintptr_t)&blocks[(NR - 1) * WORDS]);
+	if (is_linked)
+		lw_scan_links_find(&marks);
+	lw_scan_mark_range(&marks, (uintptr_t)roots, (uintptr_t)(roots + NR));
 	lw_scan_mark_rest(&marks);
 	for (uint64_t i = 0; i < NR; i++)
-		nr_reached += (marks.index.entries[i].start & LW_SCAN_REACHED) != 0;
-	is_u64(nr_reached, NR, "a list is reached to its end");
+		nr_reached += (marks.index.entries[i].start & LW_SCAN_REACHED) && !(marks.index.entries[i].start & LW_SCAN_LATER);
+	is_u64(nr_reached, NR, "all blocks are reached, %u from outside, with %u pointers each", nr_roots, nr_pointers);
 	ok(marks.index.used_bytes <= UINT64_C(24) * NR, "%" PRIu64 " bytes for %d blocks", marks.index.used_bytes, NR);
+	ok(marks.swept_bytes == (UINT64_C(40) + 8) * NR, "each counts as read once");
+	lw_scan_mark_narrow(&marks);
+	ok(marks.left_first == marks.left_end, "nothing is left");
+	(void)close(marks.maps.pagemap);
+	lw_scan_rooms_free();
 	(void)munmap(blocks, NR * WORDS * 8);
+	(void)munmap(roots, NR * 8);
 }
 
 /* ---- marks ---- */
@@ -228,6 +278,107 @@ static void test_late_leader(void)
 			"a leader that is met by another is led by it");
 }
 
+/* ---- links ---- */
+
+enum { NR_GRAPHS = 300 };
+
+/* Pointers of every form from block to block; some to nothing. */
+static void random_graph(uint64_t most)
+{
+	memset(memory, 0, CELLS * CELL_BYTES);
+	for (unsigned i = 0; i < CELLS; i++) {
+		for (uint64_t k = roll((uint32_t)most + 1); k > 0; k--) {
+			uint64_t pointer = (uintptr_t)cell(roll(CELLS)), at = roll((CELL_BYTES - 16) / 4 - 1) * 4;
+
+			pointer += roll(3) ? 0 : roll(CELL_BYTES);
+			pointer |= roll(8) ? 0 : UINT64_C(0xa5) << 56;
+			memcpy((char *)cell(i) + at, &pointer, sizeof(pointer));
+		}
+	}
+}
+
+/* A ring may be led by one or the other, but here both go by address. */
+static bool is_same(const struct lw_scan_marks *one, const struct lw_scan_marks *two)
+{
+	const uint64_t marks = LW_SCAN_REACHED | LW_SCAN_INDIRECT | LW_SCAN_LEADER | LW_SCAN_DRAGGED;
+
+	for (unsigned i = 0; i < CELLS; i++) {
+		const struct lw_scan_entry *a = &one->index.entries[i], *b = &two->index.entries[i];
+
+		if ((a->start & marks) != (b->start & marks) || lw_scan_bytes(a) != lw_scan_bytes(b) ||
+				lw_scan_site(a) != lw_scan_site(b))
+			return false;
+	}
+	return true;
+}
+
+static unsigned distance(const struct lw_scan_marks *marks, uint32_t at)
+{
+	unsigned nr = 0;
+
+	for (; marks->parents[at] != LW_SCAN_NOTHING && nr < CELLS; nr++)
+		at = marks->parents[at];
+	return nr;
+}
+
+static void test_links(void)
+{
+	unsigned nr_wrong = 0, nr_linked = 0, nr_pairs = 0, nr_farther = 0;
+
+	for (unsigned round = 0; round < NR_GRAPHS; round++) {
+		struct lw_scan_site sites[2][CELLS];
+		struct lw_scan_marks marks[2];
+		unsigned root = roll(CELLS), hidden = roll(3);
+
+		memset(sites, 0, sizeof(sites));
+		random_graph(1 + round % 4);
+		for (int i = 0; i < 2; i++) {
+			marks[i] = marks_of_cells();
+			if (i)
+				lw_scan_links_find(&marks[i]);
+			for (unsigned k = 0; i && k < CELLS; k++) {
+				nr_linked += (marks[i].index.entries[k].start & LW_SCAN_LINKED) != 0;
+				nr_pairs += (marks[i].index.entries[k].start & LW_SCAN_PAIR) != 0;
+			}
+			lw_scan_mark_word(&marks[i], (uintptr_t)cell(root));
+			lw_scan_mark_rest(&marks[i]);
+			lw_scan_mark_narrow(&marks[i]);
+			if (hidden)
+				(void)lw_scan_spare_few(&marks[i], hidden - 1, CELLS);
+			lw_scan_judge(&marks[i], sites[i], CELLS);
+			(void)close(marks[i].maps.pagemap);
+		}
+		nr_wrong += !is_same(&marks[0], &marks[1]) || memcmp(sites[0], sites[1], sizeof(sites[0])) != 0;
+		for (uint32_t i = 0; i < CELLS && !hidden; i++)
+			nr_farther += marks[0].index.entries[i].start & LW_SCAN_REACHED &&
+				      distance(&marks[0], i) != distance(&marks[1], i);
+		lw_scan_rooms_free();
+	}
+	ok(nr_linked > NR_GRAPHS && nr_pairs > NR_GRAPHS && nr_linked < NR_GRAPHS * CELLS,
+			"%u blocks point to at most two, %u to two", nr_linked, nr_pairs);
+	is_u64(nr_wrong, 0, "with and without links the verdicts are the same");
+	is_u64(nr_farther, 0, "and the shortest ways as long");
+}
+
+/* What lies in a block that holds no pointers, or in memory that is no block, is not linked. */
+static void test_unlinked(void)
+{
+	struct lw_scan_marks marks;
+
+	memset(memory, 0, CELLS * CELL_BYTES);
+	cell(1)[0] = (uintptr_t)cell(2);
+	marks = marks_of_cells();
+	marks.index.entries[1].start |= LW_SCAN_BARE;
+	marks.index.entries[3].start |= LW_SCAN_UNOWNED;
+	lw_scan_links_find(&marks);
+	ok(!((marks.index.entries[1].start | marks.index.entries[3].start) & LW_SCAN_LINKED) &&
+					marks.index.entries[2].start & LW_SCAN_LINKED,
+			"buffers of stdio and memory between blocks are left alone");
+	lw_scan_mark_word(&marks, (uintptr_t)cell(1));
+	lw_scan_mark_rest(&marks);
+	ok(!(marks.index.entries[2].start & LW_SCAN_REACHED), "and hold no pointers still");
+}
+
 /* ---- maps and cuts ---- */
 
 struct seen {
@@ -293,12 +444,24 @@ static void test_cuts(void)
 int main(void)
 {
 	memory = mmap(NULL, CELLS * CELL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	test_index();
-	test_room();
+	test_index(16, 0, 50, "mixed sizes");
+	test_index(8, 8, 50, "at multiples of eight");
+	test_index(4, 1, UINT32_MAX, "many in a granule");
+	test_index(16, 4096, UINT32_MAX, "large ones");
+	test_index(1 << 20, 100, UINT32_MAX, "far apart");
+	test_twins();
+	for (unsigned pointers = 1; pointers <= 3; pointers++) {
+		test_room(false, 1, pointers);
+		test_room(true, 1, pointers);
+		test_room(false, 200000, pointers);
+		test_room(true, 200000, pointers);
+	}
 	test_pointers();
 	test_flood();
 	test_bare();
 	test_late_leader();
+	test_links();
+	test_unlinked();
 	test_maps();
 	test_cuts();
 	return done();

@@ -92,6 +92,8 @@ static const char *compare(char *page)
 	uint64_t bytes = roll(2) ? roll(200) : roll(2000);
 	uintptr_t from = (uintptr_t)page + (roll(2) ? 0 : PAGE - bytes), to = from + bytes;
 	struct lw_words words = { 0 };
+	uintptr_t listed[LW_WORDS_SHORT_BYTES / LW_WORDS_STEP];
+	unsigned nr_listed;
 	struct found found;
 
 	found.nr = 0;
@@ -127,7 +129,12 @@ static const char *compare(char *page)
 			return "a word was passed over";
 		nr_slow++;
 	}
-	return nr_slow == found.nr ? NULL : "a word was found that is none";
+	if (nr_slow != found.nr)
+		return "a word was found that is none";
+	if (bytes > LW_WORDS_SHORT_BYTES)
+		return NULL;
+	nr_listed = lw_words_list(&words, from, to, listed);
+	return nr_listed == found.nr && !memcmp(listed, found.at, nr_listed * sizeof(*listed)) ? NULL : "a short stretch's list differs";
 }
 
 static void test_against_slow(void)

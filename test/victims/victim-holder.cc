@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * victim-holder.cc - blocks held in known ways: by a global variable through two other blocks, by the stack of a
- * thread, by what the program asked to ignore, by memory that is not recorded; and an object that is lost.
+ * thread, by what the program asked to ignore, at the end of a long list, by memory that is not recorded; and an object that is lost.
  */
 #include "preload/leakwatch.h"
 
@@ -26,6 +26,7 @@ struct Table {
 
 static Table *the_table;
 static void *volatile from_nowhere;
+static void *volatile the_list;
 
 FRAME static void add_sessions()
 {
@@ -33,6 +34,18 @@ FRAME static void add_sessions()
 	the_table->all = static_cast<Session **>(calloc(10, sizeof(*the_table->all)));
 	for (int i = 0; i < 10; i++)
 		the_table->all[i] = new Session;
+}
+
+/* Each block of the list says by where its pointer is which one it is. The innermost is the first to be allocated. */
+FRAME static void hold_by_list()
+{
+	the_list = calloc(1, 333);
+	for (int i = 39; i >= 0; i--) {
+		void **block = static_cast<void **>(calloc(50, sizeof(*block)));
+
+		block[i] = the_list;
+		the_list = block;
+	}
 }
 
 FRAME static void lose_session()
@@ -90,6 +103,7 @@ int main(int argc, char **argv)
 	int ready = 0;
 
 	add_sessions();
+	hold_by_list();
 	lose_session();
 	keep_by_ignored();
 	if (argc > 1 && !strcmp(argv[1], "paused"))
