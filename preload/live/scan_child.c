@@ -19,7 +19,7 @@
 #include "preload/live/scan_chain.h"
 #include "preload/live/scan_link.h"
 #include "preload/live/scan_roots.h"
-#include "preload/record/blocks.h"
+#include "preload/record/blocks_visit.h"
 #include "preload/record/sites.h"
 #include "preload/record/wrong.h"
 #include "preload/share/box.h"
@@ -147,24 +147,27 @@ static uint8_t site_kind(struct gather *gather, uint32_t id)
 	return *kind;
 }
 
+static struct lw_blocks_room visit_room LW_ROOM;
+
 static void tally(struct lw_scan_tally *tally, const struct lw_block *block, uint64_t half_ms)
 {
 	tally->bytes += block->bytes;
 	tally->young_bytes += lw_block_birth_ms(block->birth) > half_ms ? block->bytes : 0;
 }
 
-static void add_block(void *context, uintptr_t address, const struct lw_block *block)
+LW_INLINE void add_block(void *context, uintptr_t address, uint64_t *at, bool is_coarse)
 {
 	struct gather *gather = context;
-	uint64_t marks = block->is_inherited ? LW_SCAN_UNJUDGED : 0;
+	const struct lw_block block = lw_blocks_unpack(at, is_coarse);
+	uint64_t marks = block.is_inherited ? LW_SCAN_UNJUDGED : 0;
 
-	if (gather->tallies && block->site < gather->nr_sites && !block->is_inherited)
-		tally(&gather->tallies[block->site], block, gather->half_ms);
-	if (block->bytes >= LEAST_BUFFER_BYTES && !(block->bytes & (block->bytes - 1)) && site_kind(gather, block->site) == SITE_BARE)
+	if (gather->tallies && block.site < gather->nr_sites && !block.is_inherited)
+		tally(&gather->tallies[block.site], &block, gather->half_ms);
+	if (block.bytes >= LEAST_BUFFER_BYTES && !(block.bytes & (block.bytes - 1)) && site_kind(gather, block.site) == SITE_BARE)
 		marks |= LW_SCAN_BARE;
-	gather->live_blocks += !block->is_inherited;
-	gather->live_bytes += block->is_inherited ? 0 : block->bytes;
-	lw_scan_index_add(&gather->marks.index, address, block->bytes, block->site, marks);
+	gather->live_blocks += !block.is_inherited;
+	gather->live_bytes += block.is_inherited ? 0 : block.bytes;
+	lw_scan_index_add(&gather->marks.index, address, block.bytes, block.site, marks);
 }
 
 /* Of unreachable blocks. */
@@ -303,7 +306,7 @@ static void find_out(struct gather *gather, const struct lw_scan_plan *plan)
 		gather->roots.vectors = (struct lw_scan_cut){ (uintptr_t)plan->vectors,
 			(uintptr_t)plan->vectors + LW_SCAN_MAX_THREADS * (uint64_t)LW_SCAN_VECTOR_BYTES };
 	know_allocator(&gather->roots); /* first: kinds of sites depend on it */
-	lw_blocks_visit(add_block, gather);
+	lw_blocks_visit_words(&visit_room, add_block, gather);
 	gather->roots.threads = (struct lw_scan_threads){ plan->threads, plan->nr_threads, plan->descriptor,
 		plan->tid, plan->pid, plan->main_descriptor, plan->locals_at, plan->locals_bytes };
 	if (!lw_scan_index_sort(&marks->index) || !lw_scan_roots_find(&gather->roots, marks) ||

@@ -3,13 +3,10 @@
 #include "preload/record/blocks.h"
 
 #include "preload/base/mem.h"
-#include "preload/base/sys.h"
+#include "preload/record/blocks_visit.h"
 
 enum {
-	PAGE_WORDS = 4096 / sizeof(uint64_t),
-	COARSE_BYTES = 1 << LW_COARSE_SHIFT,
-	FORM_BYTES = 1 << LW_FORM_SHIFT,
-	LEAST_COARSE = 2 * COARSE_BYTES, /* blocks of this size never meet in a coarse word; and small ones are not likely to be near */
+	LEAST_COARSE = 2 * LW_COARSE_BYTES, /* blocks of this size never meet in a coarse word; and small ones are not likely to be near */
 	HEADS_AT_ONCE = 31, /* two pages */
 };
 
@@ -69,7 +66,7 @@ LW_COLD struct lw_leaf *lw_blocks_add_leaf(uintptr_t address)
 {
 	struct lw_leaf **root = lw_hot.roots[address >> 3 & 1], **slot, *leaf, *other = NULL;
 	/* a big block in the last word looks one further */
-	size_t words = LW_COARSE_WORDS + PAGE_WORDS + fine_words() + 1;
+	size_t words = LW_COARSE_WORDS + LW_BLOCK_PAGE_WORDS + fine_words() + 1;
 	uint64_t *start;
 
 	if (address >> 47)
@@ -79,7 +76,7 @@ LW_COLD struct lw_leaf *lw_blocks_add_leaf(uintptr_t address)
 	start = leaf ? lw_mem_map(words * sizeof(uint64_t), "leakwatch blocks") : NULL;
 	if (!start)
 		return NULL;
-	lw_store(&leaf->fine, start + LW_COARSE_WORDS + PAGE_WORDS);
+	lw_store(&leaf->fine, start + LW_COARSE_WORDS + LW_BLOCK_PAGE_WORDS);
 	if (__atomic_compare_exchange_n(slot, &other, leaf, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
 		return leaf;
 	lw_mem_unmap(start, words * sizeof(uint64_t)); /* the head is not worth taking back */
@@ -100,12 +97,6 @@ static uint32_t set_form(uint8_t *at, uint32_t wanted)
 
 /* ---- coarse words ---- */
 
-static uint64_t *coarse_word(const struct lw_leaf *leaf, uintptr_t address)
-{
-	return lw_load(&leaf->fine) - LW_COARSE_WORDS - PAGE_WORDS +
-	       ((address & ((1u << LW_LEAF_BITS) - 1)) >> LW_COARSE_SHIFT);
-}
-
 static const uint64_t coarse_place = UINT64_C(7) << LW_COARSE_PLACE_AT | 1 << LW_BLOCK_HALF_AT;
 
 /* Bits 4 to 7 of an address, at their places in a coarse word, and back. */
@@ -114,27 +105,9 @@ static uint64_t pack_place(uintptr_t address)
 	return (uint64_t)(address >> 5 & 7) << LW_COARSE_PLACE_AT | (address >> 4 & 1) << LW_BLOCK_HALF_AT;
 }
 
-static uintptr_t unpack_place(uint64_t word)
-{
-	return (word >> LW_COARSE_PLACE_AT & 7) << 5 | (word >> LW_BLOCK_HALF_AT & 1) << 4;
-}
-
 static bool is_here(uint64_t word, uintptr_t address)
 {
 	return !lw_block_is_size(word) && (word & coarse_place) == pack_place(address);
-}
-
-static bool is_coarse_big(uint64_t word)
-{
-	return (word >> LW_BLOCK_SIZE_AT & LW_COARSE_BIG) == LW_COARSE_BIG;
-}
-
-static struct lw_block unpack_coarse(const uint64_t *at, uint64_t word)
-{
-	struct lw_block block = lw_block_unpack_head(word);
-
-	block.bytes = is_coarse_big(word) ? lw_block_size_after(at) : word >> LW_BLOCK_SIZE_AT & LW_COARSE_BIG;
-	return block;
 }
 
 /* Takes the word for a block, if no other block has it. */
@@ -155,7 +128,7 @@ static bool put_coarse(uint64_t *at, uint64_t before, uintptr_t address, const s
 
 static void take_coarse(uint64_t *at, uint64_t word)
 {
-	if (is_coarse_big(word))
+	if (lw_coarse_is_big(word))
 		lw_store(&at[1], 0);
 	lw_store(at, word & ~(uint64_t)LW_BLOCK_PRESENT);
 }
@@ -174,7 +147,7 @@ static bool take_stale_coarse(uint64_t *at, uintptr_t address, struct lw_block *
 		return false;
 	if (!(word & LW_BLOCK_PRESENT))
 		return false;
-	*stale = unpack_coarse(at, word);
+	*stale = lw_coarse_unpack(at, word);
 	take_coarse(at, word);
 	lw_store(at, 0);
 	return true;
@@ -230,7 +203,7 @@ static struct found find(uintptr_t address)
 	}
 	if ((fine.at && fine.word & LW_BLOCK_PRESENT) || form < LW_FORM_COARSE)
 		return fine;
-	coarse.at = coarse_word(leaf, address);
+	coarse.at = lw_coarse_word(leaf, address);
 	coarse.word = lw_load(coarse.at);
 	if (!coarse.word || !is_here(coarse.word, address))
 		coarse.at = NULL;
@@ -239,7 +212,7 @@ static struct found find(uintptr_t address)
 
 static struct lw_block unpack(const struct found *found)
 {
-	return found->is_coarse ? unpack_coarse(found->at, found->word) : lw_block_unpack(found->at, found->word);
+	return found->is_coarse ? lw_coarse_unpack(found->at, found->word) : lw_block_unpack(found->at, found->word);
 }
 
 bool lw_blocks_find(uintptr_t address, struct lw_block *block)
@@ -281,7 +254,7 @@ static bool insert_coarse(struct lw_leaf *leaf, uintptr_t address, const struct 
 		now = set_form(form, block->bytes >= LEAST_COARSE ? LW_FORM_COARSE : LW_FORM_FINE);
 	if (now == LW_FORM_FINE)
 		return false;
-	at = coarse_word(leaf, address);
+	at = lw_coarse_word(leaf, address);
 	if (lw_block_is_held(lw_load(at)))
 		*is_stale = take_stale_coarse(at, address, stale);
 	before = lw_load(at);
@@ -318,49 +291,6 @@ LW_NOINLINE bool lw_blocks_insert_anywhere(uintptr_t address, const struct lw_bl
 
 /* ---- in the order of addresses ---- */
 
-/* 256 bytes of address space, with the words that are about it. */
-struct stretch {
-	uintptr_t start;
-	uint64_t *coarse; /* NULL: not in use here */
-	uint64_t *fine;	  /* the first of those */
-};
-
-static struct stretch stretch_at(struct lw_leaf *leaf, uintptr_t address, uint32_t form)
-{
-	uintptr_t start = address & ~(uintptr_t)(COARSE_BYTES - 1);
-
-	return (struct stretch){
-		.start = start,
-		.coarse = form >= LW_FORM_COARSE ? coarse_word(leaf, start) : NULL,
-		.fine = form == LW_FORM_FINE || form == LW_FORM_MIXED ? lw_block_fine(leaf, start) : NULL,
-	};
-}
-
-typedef void visit_word_fn(void *context, uintptr_t address, uint64_t *at, bool is_coarse);
-
-/* table: 8 where these are the blocks whose addresses are odd multiples of 8. */
-static void visit_stretch(const struct stretch *of, uintptr_t table, visit_word_fn *visit, void *context)
-{
-	uint64_t coarse = of->coarse ? lw_load(of->coarse) : 0;
-	uintptr_t coarse_start = of->start + unpack_place(coarse) + table;
-	size_t nr_fine = of->fine ? (size_t)COARSE_BYTES >> lw_hot.granule_shift : 0;
-
-	for (size_t i = 0; i < nr_fine; i++) {
-		uint64_t word = lw_load(&of->fine[i]);
-		uintptr_t start = of->start + (i << lw_hot.granule_shift) + (word >> LW_BLOCK_HALF_AT & 1) * 16 + table;
-
-		if (!(word & LW_BLOCK_PRESENT))
-			continue;
-		if (coarse & LW_BLOCK_PRESENT && coarse_start < start) {
-			visit(context, coarse_start, of->coarse, true);
-			coarse = 0;
-		}
-		visit(context, start, &of->fine[i], false);
-	}
-	if (coarse & LW_BLOCK_PRESENT)
-		visit(context, coarse_start, of->coarse, true);
-}
-
 struct last {
 	uintptr_t before; /* blocks that start here or further on do not count */
 	uintptr_t start, end;
@@ -372,7 +302,7 @@ static void note_last(void *context, uintptr_t address, uint64_t *at, bool is_co
 
 	if (address < last->before) {
 		last->start = address;
-		last->end = address + (is_coarse ? unpack_coarse(at, lw_load(at)) : lw_block_unpack(at, lw_load(at))).bytes;
+		last->end = address + lw_blocks_unpack(at, is_coarse).bytes;
 	}
 }
 
@@ -383,7 +313,7 @@ static void note_last(void *context, uintptr_t address, uint64_t *at, bool is_co
 static bool is_covered(uintptr_t address)
 {
 	const uintptr_t leaf_bytes = (uintptr_t)1 << LW_LEAF_BITS, table = address & 8;
-	uintptr_t start = address & ~(leaf_bytes - 1), at = address | (COARSE_BYTES - 1);
+	uintptr_t start = address & ~(leaf_bytes - 1), at = address | (LW_COARSE_BYTES - 1);
 	struct last last = { .before = address };
 
 	start = start < leaf_bytes ? start : start - leaf_bytes;
@@ -391,12 +321,12 @@ static bool is_covered(uintptr_t address)
 		/* the address's own bit 3 chooses the table */
 		struct lw_leaf *leaf = lw_block_leaf((at & ~(uintptr_t)8) | table);
 		uint32_t form = leaf ? lw_load(lw_block_form(leaf, at)) : LW_FORM_NONE;
-		uintptr_t passed = leaf ? form ? COARSE_BYTES : FORM_BYTES : leaf_bytes;
+		uintptr_t passed = leaf ? form ? LW_COARSE_BYTES : LW_FORM_BYTES : leaf_bytes;
 
 		if (form) {
-			struct stretch stretch = stretch_at(leaf, at, form);
+			struct lw_stretch stretch = lw_stretch_at(leaf, at, form);
 
-			visit_stretch(&stretch, table, note_last, &last);
+			lw_stretch_visit(&stretch, table, note_last, &last);
 			if (last.start)
 				return last.end > address;
 		}
@@ -416,7 +346,7 @@ bool lw_blocks_find_removed(uintptr_t address, struct lw_block *block)
 	*block = lw_block_unpack_head(found.word);
 	block->is_inherited = false;
 	if (found.is_coarse)
-		block->bytes = is_coarse_big(found.word) ? 0 : found.word >> LW_BLOCK_SIZE_AT & LW_COARSE_BIG;
+		block->bytes = lw_coarse_is_big(found.word) ? 0 : found.word >> LW_BLOCK_SIZE_AT & LW_COARSE_BIG;
 	else
 		block->bytes = is_big(found.word) ? 0 : found.word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG;
 	return true;
@@ -437,67 +367,6 @@ void lw_blocks_forget(uintptr_t address)
 
 /* ---- all of them ---- */
 
-/*
- * Pages of a mapping that were never touched would only be filled with zeros by looking. Which are
- * resident is asked in one call; where it is refused all count as resident.
- */
-static void find_resident(const void *start, size_t nr_pages, uint8_t *resident)
-{
-	if (lw_syscall(SYS_mincore, start, nr_pages * 4096, resident) == 0)
-		return;
-	for (size_t i = 0; i < nr_pages; i++)
-		resident[i] = 1;
-}
-
-LW_INLINE void visit_fine(uint64_t *words, uintptr_t start, visit_word_fn *visit, void *context)
-{
-	for (size_t i = 0; i < (size_t)FORM_BYTES >> lw_hot.granule_shift; i++) {
-		uint64_t word = lw_load(&words[i]);
-
-		if (word & LW_BLOCK_PRESENT)
-			visit(context, start + (i << lw_hot.granule_shift) + (word >> LW_BLOCK_HALF_AT & 1) * 16, &words[i],
-					false);
-	}
-}
-
-/* Inlined, as is what is visited with, because a search for lost memory begins with a visit to all. */
-LW_INLINE void visit_leaf(struct lw_leaf *leaf, uintptr_t start, uintptr_t table, visit_word_fn *visit, void *context)
-{
-	for (uintptr_t part = start; part < start + ((uintptr_t)1 << LW_LEAF_BITS); part += FORM_BYTES) {
-		uint32_t form = lw_load(lw_block_form(leaf, part));
-
-		if (form == LW_FORM_FINE) {
-			visit_fine(lw_block_fine(leaf, part), part + table, visit, context);
-			continue;
-		}
-		for (uintptr_t at = part; form && at < part + FORM_BYTES; at += COARSE_BYTES) {
-			struct stretch stretch = stretch_at(leaf, at, form);
-
-			visit_stretch(&stretch, table, visit, context);
-		}
-	}
-}
-
-LW_INLINE void visit_words(struct lw_blocks_room *room, visit_word_fn *visit, void *context)
-{
-	for (uintptr_t table = 0; table < LW_ARRAY_LENGTH(lw_hot.roots); table++) {
-		struct lw_leaf **root = lw_hot.roots[table];
-
-		find_resident(root, LW_ARRAY_LENGTH(room->root), room->root);
-		for (uintptr_t i = 0; i < (uintptr_t)1 << LW_ROOT_BITS; i++) {
-			struct lw_leaf *leaf;
-
-			if (i % PAGE_WORDS == 0 && !(room->root[i / PAGE_WORDS] & 1)) {
-				i += PAGE_WORDS - 1;
-				continue;
-			}
-			leaf = lw_load_acquire(&root[i]);
-			if (leaf)
-				visit_leaf(leaf, i << LW_LEAF_BITS, table * 8, visit, context);
-		}
-	}
-}
-
 struct block_visit {
 	lw_blocks_visit_fn *visit;
 	void *context;
@@ -506,7 +375,7 @@ struct block_visit {
 static void visit_block(void *context, uintptr_t address, uint64_t *at, bool is_coarse)
 {
 	const struct block_visit *to = context;
-	struct lw_block block = is_coarse ? unpack_coarse(at, lw_load(at)) : lw_block_unpack(at, lw_load(at));
+	struct lw_block block = lw_blocks_unpack(at, is_coarse);
 
 	to->visit(to->context, address, &block);
 }
@@ -516,7 +385,7 @@ void lw_blocks_visit_in(struct lw_blocks_room *room, lw_blocks_visit_fn *visit, 
 	struct block_visit to = { visit, context };
 
 	if (lw_hot.roots[0])
-		visit_words(room, visit_block, &to);
+		lw_blocks_visit_words(room, visit_block, &to);
 }
 
 void lw_blocks_visit(lw_blocks_visit_fn *visit, void *context)
@@ -539,7 +408,7 @@ void lw_blocks_fork_child(void)
 	uint32_t next;
 
 	if (used_epochs == 0xf) { /* the fourth fork in a row without exec: renumber all blocks */
-		visit_words(&own_room, set_epoch, &oldest);
+		lw_blocks_visit_words(&own_room, set_epoch, &oldest);
 		used_epochs = 1;
 	}
 	for (next = 0; used_epochs >> next & 1; next++)

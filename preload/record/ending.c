@@ -7,6 +7,7 @@
 #include "preload/base/hot.h"
 #include "preload/base/sandbox.h"
 #include "preload/base/sys.h"
+#include "preload/record/blocks_visit.h"
 #include "preload/record/count.h"
 #include "preload/record/history.h"
 #include "preload/record/track.h"
@@ -42,32 +43,35 @@ struct ages {
 	uint64_t inherited;
 };
 
-static void note_age(void *context, uintptr_t address, const struct lw_block *block)
+LW_INLINE void note_age(void *context, uintptr_t address, uint64_t *at, bool is_coarse)
 {
+	const struct lw_block block = lw_block_unpack_head(lw_load(at));
+	uint32_t born_ms = (uint32_t)lw_block_birth_ms(block.birth);
 	struct ages *ages = context;
 	struct lw_site *site;
-	uint32_t born_ms = (uint32_t)lw_block_birth_ms(block->birth);
 
 	(void)address;
-	if (block->is_inherited) {
+	(void)is_coarse;
+	if (block.is_inherited) {
 		ages->inherited++;
 		return;
 	}
-	if (block->site >= lw_load(&lw_own.nr_sites))
+	if (block.site >= lw_load(&lw_own.nr_sites))
 		return;
-	site = lw_box_site(block->site);
+	site = lw_box_site(block.site);
 	if (born_ms < site->oldest_ms)
 		lw_store(&site->oldest_ms, born_ms);
 }
 
 void lw_track_finish(void)
 {
+	static struct lw_blocks_room room LW_ROOM;
 	struct ages ages = { 0 };
 
 	if (!lw_track_enter())
 		return;
 	lw_count_flush(&lw_self);
-	lw_blocks_visit(note_age, &ages);
+	lw_blocks_visit_words(&room, note_age, &ages);
 	lw_add(&lw_box->inherited_blocks, ages.inherited);
 	lw_track_leave();
 }
