@@ -21,7 +21,7 @@ static void move_to_ignored(struct lw_thread *thread, uintptr_t address, struct 
 		return;
 	(void)lw_blocks_remove(address, &block);
 	block.site = site;
-	(void)lw_blocks_insert(address, &block, &is_stale, &stale); /* its leaf is there */
+	(void)lw_blocks_insert(lw_hide((const void *)address), &block, &is_stale, &stale); /* its leaf is there */
 	lw_count_alloc_undo(thread, from, weight.bytes, weight.blocks);
 	lw_count_alloc(thread, site, weight.bytes, weight.blocks);
 }

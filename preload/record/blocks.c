@@ -105,16 +105,16 @@ static uint64_t pack_place(uintptr_t address)
 	return (uint64_t)(address >> 5 & 7) << LW_COARSE_PLACE_AT | (address >> 4 & 1) << LW_BLOCK_HALF_AT;
 }
 
-static bool is_here(uint64_t word, uintptr_t address)
+static bool is_here(uint64_t word, uint64_t place)
 {
-	return !lw_block_is_size(word) && (word & coarse_place) == pack_place(address);
+	return !lw_block_is_size(word) && (word & coarse_place) == place;
 }
 
 /* Takes the word for a block, if no other block has it. */
-static bool put_coarse(uint64_t *at, uint64_t before, uintptr_t address, const struct lw_block *block)
+static bool put_coarse(uint64_t *at, uint64_t before, uint64_t place, const struct lw_block *block)
 {
 	bool is_big = block->bytes >= LW_COARSE_BIG;
-	uint64_t word = lw_block_pack_head(block) | pack_place(address) |
+	uint64_t word = lw_block_pack_head(block) | place |
 			(is_big ? (uint64_t)LW_COARSE_BIG : block->bytes) << LW_BLOCK_SIZE_AT;
 
 	if (is_big) /* first: who looks for all blocks meanwhile reads it. If another has the word, it is not so big. */
@@ -137,13 +137,13 @@ static void take_coarse(uint64_t *at, uint64_t word)
  * The word a new block wants is in use: a release was not seen. Takes out the record that is there, or the big
  * block before it whose size is kept there.
  */
-static bool take_stale_coarse(uint64_t *at, uintptr_t address, struct lw_block *stale)
+static bool take_stale_coarse(uint64_t *at, uint64_t place, struct lw_block *stale)
 {
 	uint64_t word = lw_load(at);
 
 	if (lw_block_is_size(word)) /* never in the first word of a leaf */
 		word = lw_load(--at);
-	else if (!is_here(word, address)) /* a neighbour */
+	else if (!is_here(word, place)) /* a neighbour */
 		return false;
 	if (!(word & LW_BLOCK_PRESENT))
 		return false;
@@ -205,7 +205,7 @@ static struct found find(uintptr_t address)
 		return fine;
 	coarse.at = lw_coarse_word(leaf, address);
 	coarse.word = lw_load(coarse.at);
-	if (!coarse.word || !is_here(coarse.word, address))
+	if (!coarse.word || !is_here(coarse.word, pack_place(address)))
 		coarse.at = NULL;
 	return coarse.at && (!fine.at || coarse.word & LW_BLOCK_PRESENT) ? coarse : fine;
 }
@@ -243,10 +243,10 @@ bool lw_blocks_remove(uintptr_t address, struct lw_block *block)
 }
 
 /* False: not a block for the coarse words here. */
-static bool insert_coarse(struct lw_leaf *leaf, uintptr_t address, const struct lw_block *block, bool *is_stale,
+static bool insert_coarse(struct lw_leaf *leaf, struct lw_hidden hidden, const struct lw_block *block, bool *is_stale,
 		struct lw_block *stale)
 {
-	uint8_t *form = lw_block_form(leaf, address);
+	uint8_t *form = lw_block_form(leaf, lw_reveal(hidden));
 	uint32_t now = lw_load(form);
 	uint64_t *at, before;
 
@@ -254,37 +254,37 @@ static bool insert_coarse(struct lw_leaf *leaf, uintptr_t address, const struct 
 		now = set_form(form, block->bytes >= LEAST_COARSE ? LW_FORM_COARSE : LW_FORM_FINE);
 	if (now == LW_FORM_FINE)
 		return false;
-	at = lw_coarse_word(leaf, address);
+	at = lw_coarse_word(leaf, lw_reveal(hidden));
 	if (lw_block_is_held(lw_load(at)))
-		*is_stale = take_stale_coarse(at, address, stale);
+		*is_stale = take_stale_coarse(at, pack_place(lw_reveal(hidden)), stale);
 	before = lw_load(at);
-	if (now == LW_FORM_COARSE && !lw_block_is_held(before) && put_coarse(at, before, address, block))
+	if (now == LW_FORM_COARSE && !lw_block_is_held(before) && put_coarse(at, before, pack_place(lw_reveal(hidden)), block))
 		return true;
 	if (now == LW_FORM_COARSE)
 		(void)set_form(form, LW_FORM_MIXED);
 	return false;
 }
 
-LW_NOINLINE bool lw_blocks_insert_anywhere(uintptr_t address, const struct lw_block *block, bool *is_stale,
-		struct lw_block *stale)
+/* The address is made anew wherever it is needed, and given to no other function: see hidden.h. */
+bool lw_blocks_insert(struct lw_hidden hidden, const struct lw_block *block, bool *is_stale, struct lw_block *stale)
 {
-	struct lw_leaf *leaf = lw_block_leaf(address);
+	struct lw_leaf *leaf = lw_block_leaf(lw_reveal(hidden));
 	uint64_t *at;
 
 	*is_stale = false;
 	if (LW_UNLIKELY(!leaf)) {
-		leaf = lw_blocks_add_leaf(address);
+		leaf = lw_blocks_add_leaf(lw_reveal(hidden) & ~((UINT64_C(1) << LW_LEAF_BITS) - 1 - 8));
 		if (!leaf)
 			return false;
 	}
-	if (insert_coarse(leaf, address, block, is_stale, stale))
+	if (insert_coarse(leaf, hidden, block, is_stale, stale))
 		return true;
-	at = lw_block_fine(leaf, address);
+	at = lw_block_fine(leaf, lw_reveal(hidden));
 	if (lw_block_is_held(lw_load(at)) && take_stale_fine(at, stale))
 		*is_stale = true;
 	if (block->bytes >= LW_BLOCK_BIG)
 		lw_store(&at[1], LW_BLOCK_SIZE_WORD | block->bytes << 1);
-	lw_store(at, lw_block_pack_head(block) | lw_block_half(address) |
+	lw_store(at, lw_block_pack_head(block) | lw_block_half(lw_reveal(hidden)) |
 			(block->bytes < LW_BLOCK_BIG ? block->bytes : LW_BLOCK_BIG) << LW_BLOCK_SIZE_AT);
 	return true;
 }

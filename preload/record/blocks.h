@@ -29,6 +29,7 @@
 
 #include "preload/base/base.h"
 #include "preload/base/hot.h"
+#include "preload/record/hidden.h"
 
 enum lw_family {
 	LW_FAMILY_MALLOC,
@@ -235,21 +236,8 @@ LW_INLINE uint64_t lw_block_expected_bits(void)
 	return LW_BLOCK_PRESENT | 3 << LW_BLOCK_FAMILY_AT | 3 << LW_BLOCK_FORKS_AT | lw_hot.half_bit;
 }
 
-/* lw_blocks_insert() wherever the record is to be, and whatever is there. */
-bool lw_blocks_insert_anywhere(uintptr_t address, const struct lw_block *block, bool *is_stale, struct lw_block *stale);
-
 /* Records a block. False: no memory for its leaf. *stale is the record that was there, if any. */
-LW_INLINE bool lw_blocks_insert(uintptr_t address, const struct lw_block *block, bool *is_stale,
-		struct lw_block *stale)
-{
-	uint64_t *at = lw_block_fine_only(address);
-
-	if (LW_UNLIKELY(!at) || LW_UNLIKELY(lw_block_is_held(lw_load(at)) || block->bytes >= LW_BLOCK_BIG))
-		return lw_blocks_insert_anywhere(address, block, is_stale, stale);
-	lw_store(at, lw_block_pack(address, block));
-	*is_stale = false;
-	return true;
-}
+bool lw_blocks_insert(struct lw_hidden hidden, const struct lw_block *block, bool *is_stale, struct lw_block *stale);
 
 /* Takes the record out. False: there is none at this address. */
 bool lw_blocks_remove(uintptr_t address, struct lw_block *block);

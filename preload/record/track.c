@@ -225,10 +225,10 @@ LW_INLINE uint32_t birth_now(struct lw_thread *thread)
  * A record was found where a new block is. Its release was not seen (a handler inside our code); or another
  * allocator serves one of our hooks by calling another of them (posix_memalign, memalign): it counts once.
  */
-static LW_COLD void replace(struct lw_thread *thread, uintptr_t address, const struct lw_block *stale,
+static LW_COLD void replace(struct lw_thread *thread, struct lw_hidden hidden, const struct lw_block *stale,
 		const struct lw_block *block)
 {
-	struct lw_weight weight = lw_weight_of(address, stale->bytes);
+	struct lw_weight weight = lw_weight_of(lw_reveal(hidden), stale->bytes);
 
 	if (!lw_real.is_glibc && stale->bytes == block->bytes && block->birth - stale->birth <= 1 &&
 			!stale->is_inherited) {
@@ -243,17 +243,16 @@ static LW_COLD void replace(struct lw_thread *thread, uintptr_t address, const s
 /* False: not recorded. It must not be counted then, since its release will not be. */
 static LW_NOINLINE bool insert(struct lw_thread *thread, struct lw_hidden hidden, const struct lw_block *block)
 {
-	uintptr_t address = lw_reveal(hidden);
 	struct lw_block stale;
 	bool is_stale;
 
-	lw_sample_count_in(address);
-	if (LW_UNLIKELY(!lw_blocks_insert(address, block, &is_stale, &stale))) {
+	lw_sample_count_in(lw_reveal(hidden)); /* while sampling is on nothing is searched */
+	if (LW_UNLIKELY(!lw_blocks_insert(hidden, block, &is_stale, &stale))) {
 		lw_box_drop(LW_DROP_BLOCKS);
 		return false;
 	}
 	if (LW_UNLIKELY(is_stale))
-		replace(thread, address, &stale, block);
+		replace(thread, hidden, &stale, block);
 	return true;
 }
 

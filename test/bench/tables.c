@@ -142,7 +142,7 @@ static void insert(uint64_t i)
 	struct lw_block block = { .site = 1 + (uint32_t)i % 1000, .birth = 5, .bytes = BLOCK_BYTES - 8 }, stale;
 	bool is_stale;
 
-	if (!lw_blocks_insert(address(i), &block, &is_stale, &stale) || is_stale)
+	if (!lw_blocks_insert(lw_hide((const void *)address(i)), &block, &is_stale, &stale) || is_stale)
 		abort();
 }
 

@@ -64,7 +64,7 @@ static void insert_and_find(uintptr_t leaf, uintptr_t thread)
 		uintptr_t address = leaf + (i * NR_THREADS + thread) * 32;
 
 		block = (struct lw_block){ .site = site_of(address), .bytes = bytes_of(address) };
-		if (!lw_blocks_insert(address, &block, &is_stale, &stale) || is_stale)
+		if (!lw_blocks_insert(lw_hide((const void *)address), &block, &is_stale, &stale) || is_stale)
 			lw_add(&nr_wrong, 1);
 	}
 	for (uintptr_t i = 0; i < NR_EACH; i++) {

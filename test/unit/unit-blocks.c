@@ -98,7 +98,7 @@ static bool try_insert(struct slot *slot)
 	if (!slot->is_live)
 		slot->address = slot->granule + (lw_hot.granule_shift == 5 && slot->room >= 48 && any(2) ? 16 : 0);
 	block = any_block(slot->granule + slot->room - slot->address);
-	is_good = lw_blocks_insert(slot->address, &block, &is_stale, &stale) && is_stale == slot->is_live &&
+	is_good = lw_blocks_insert(lw_hide((const void *)slot->address), &block, &is_stale, &stale) && is_stale == slot->is_live &&
 		  (!is_stale || is_same(&stale, &slot->block));
 	slot->is_live = true;
 	slot->block = block;
@@ -182,7 +182,7 @@ static bool insert(uintptr_t address, uint64_t bytes, uint32_t site)
 	struct lw_block block = { .site = site, .bytes = bytes }, stale;
 	bool is_stale;
 
-	return lw_blocks_insert(address, &block, &is_stale, &stale) && !is_stale;
+	return lw_blocks_insert(lw_hide((const void *)address), &block, &is_stale, &stale) && !is_stale;
 }
 
 static bool has(uintptr_t address, uint64_t bytes, uint32_t site)
@@ -304,7 +304,7 @@ static void put(uintptr_t address, uint64_t bytes)
 	struct lw_block block = { .site = 7, .birth = 3, .bytes = bytes, .family = LW_FAMILY_NEW }, stale;
 	bool is_stale;
 
-	if (!lw_blocks_insert(address, &block, &is_stale, &stale) || is_stale)
+	if (!lw_blocks_insert(lw_hide((const void *)address), &block, &is_stale, &stale) || is_stale)
 		abort();
 }
 
