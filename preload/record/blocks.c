@@ -6,7 +6,7 @@
 #include "preload/record/blocks_visit.h"
 
 enum {
-	LEAST_COARSE = 2 * LW_COARSE_BYTES, /* blocks of this size never meet in a coarse word; and small ones are not likely to be near */
+	LEAST_COARSE = 1024, /* never meet in a coarse word; and where most are small, the first is seldom of this size */
 	HEADS_AT_ONCE = 31, /* two pages */
 };
 

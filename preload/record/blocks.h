@@ -75,8 +75,8 @@ _Static_assert(LW_COARSE_PLACE_AT + 3 == LW_BLOCK_BIRTH_AT, "all bits of a coars
 #define LW_TOP_ADDRESS ((UINT64_C(1) << 47) - 1)
 #define LW_BLOCK_SIZE_WORD (UINT64_C(0xffff) << 48)
 
-/* Where the records of 64 KiB are. Only ever: none, then fine; or none, coarse, mixed. */
-enum { LW_FORM_NONE, LW_FORM_FINE, LW_FORM_COARSE, LW_FORM_MIXED };
+/* Where the records of 64 KiB are. Only ever: none, then fine; or none, coarse, mixed. A bit for each sort of word. */
+enum { LW_FORM_NONE, LW_FORM_FINE = 1, LW_FORM_COARSE = 2, LW_FORM_MIXED = LW_FORM_FINE | LW_FORM_COARSE };
 
 struct lw_leaf {
 	uint64_t *fine; /* relaxed: written before the leaf is seen; before it, LW_COARSE_WORDS and a page: the coarse ones */
@@ -150,16 +150,28 @@ LW_INLINE uint64_t *lw_block_fine(const struct lw_leaf *leaf, uintptr_t address)
 	return lw_load(&leaf->fine) + ((address & ((1u << LW_LEAF_BITS) - 1)) >> lw_hot.granule_shift);
 }
 
-/* The fine word of an address where all are fine; NULL elsewhere. */
-LW_INLINE uint64_t *lw_block_fine_only(uintptr_t address)
+/* The fine word of an address where these bits of the form are so; NULL elsewhere. */
+LW_INLINE uint64_t *lw_block_fine_where(uintptr_t address, uint32_t form, uint32_t bits)
 {
 	struct lw_leaf *leaf;
 
 	if (LW_UNLIKELY(address & ~(LW_TOP_ADDRESS - 8))) /* too high, or in the second table */
 		return NULL;
 	leaf = lw_load(&lw_hot.roots[0][address >> LW_LEAF_BITS]);
-	return LW_LIKELY(leaf) && LW_LIKELY(lw_load(lw_block_form(leaf, address)) == LW_FORM_FINE) ?
+	return LW_LIKELY(leaf) && LW_LIKELY((lw_load(lw_block_form(leaf, address)) & bits) == form) ?
 			       lw_block_fine(leaf, address) : NULL;
+}
+
+/* Where a new block's record will be, if there is nothing else to look at. */
+LW_INLINE uint64_t *lw_block_fine_only(uintptr_t address)
+{
+	return lw_block_fine_where(address, LW_FORM_FINE, LW_FORM_MIXED);
+}
+
+/* Where a block's record is most likely. */
+LW_INLINE uint64_t *lw_block_fine_too(uintptr_t address)
+{
+	return lw_block_fine_where(address, LW_FORM_FINE, LW_FORM_FINE);
 }
 
 /* Which half of its granule a block starts in, at its place in the word; only 32-byte granules have two. */

@@ -177,7 +177,7 @@ LW_INLINE void release_as(const void *ptr, enum lw_kind kind, bool has_bytes, si
 {
 	struct lw_thread *thread = lw_own_thread();
 	enum lw_gate after = is_announced ? LW_GATE_LOOK : LW_GATE_OPEN; /* another will come soon */
-	uint64_t *at = lw_block_fine_only((uintptr_t)ptr), word, block_bytes;
+	uint64_t *at = lw_block_fine_too((uintptr_t)ptr), word, block_bytes;
 
 	if (LW_UNLIKELY(!at)) {
 		release_oddly(ptr, kind, has_bytes, bytes, call, is_announced);
