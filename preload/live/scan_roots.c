@@ -98,7 +98,7 @@ static void cut_blocks(struct lw_scan_roots *roots, const struct lw_scan_marks *
 	for (uint64_t i = 0; i < marks->index.nr; i++) {
 		uintptr_t block = lw_scan_start(&marks->index.entries[i]);
 
-		if (block >= last.start && block + lw_scan_bytes(&marks->index.entries[i]) <= last.end)
+		if (block >= last.start && block < last.end && block + lw_scan_bytes(&marks->index.entries[i]) <= last.end)
 			continue;
 		last = around(&marks->maps, block, lw_scan_bytes(&marks->index.entries[i]), roots->is_glibc);
 		lw_scan_cut(&roots->cuts, last.start, last.end);
@@ -167,7 +167,7 @@ static bool add_between(const struct lw_scan_roots *roots, struct lw_scan_marks 
 
 			if (start >= from + LEAST_GAP_BYTES)
 				add_tables(&marks->index, from, start - 8);
-			from = past > from ? LW_ALIGN_UP(past + 1, (uintptr_t)8) : from;
+			from = past >= from ? LW_ALIGN_UP(past + 1, (uintptr_t)8) : from; /* past a block of no size, too */
 		}
 		/* a cut without a block is ours, or a dead stack */
 		if (at && lw_scan_start(&marks->index.entries[at - 1]) >= roots->cuts.cuts[i].start &&

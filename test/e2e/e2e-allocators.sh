@@ -38,6 +38,8 @@ next() { # NAME FILE-PATTERN
 	has_part indirect 200 2 make_tail
 	has_part lost 0 0 make_tail
 	has_part lost 0 0 keep_one
+	NEXT=$path watch "$victims/victim-empty"
+	has_part lost 0 0 keep_empty
 	NEXT=$path OPTIONS=exitcode=9 watch true # what it allocates for itself through our hooks is not lost
 	exits 0
 	NEXT=$path watch bash -c 'grep -c "$0" /proc/self/maps' "$(basename "$path" | cut -d. -f1)"

@@ -24,6 +24,9 @@ says '^Lost: 413 bytes in 2 blocks; lost indirectly: 200 bytes in 2 blocks; stil
 says '^SUMMARY: LeakWatch: 613 byte'
 nothing_dropped
 
+watch "$victims/victim-empty"
+has_part lost 0 0 keep_empty
+
 OPTIONS=scan=never watch "$victims/victim-reach"
 has_part unfreed 333 1 lose
 has_part unfreed 80000 1000 fill_list
