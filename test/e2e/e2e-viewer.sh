@@ -162,7 +162,7 @@ ok 'enter: there' shows '^nothing points to 48 bytes in 1 block any more' '^#[0-
 is_not_held() { ! show | grep 'held by'; }
 ok 'and nothing holds it' is_not_held
 press Escape
-ok 'the list, at that row' shows '^[2-9]/[0-9]+ by held'
+ok 'the list, at that row' shows '^([2-9]|1[0-9])/[0-9]+ by held'
 ok 'q' close_screen
 let_go
 reap
