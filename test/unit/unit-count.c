@@ -254,6 +254,9 @@ static void test_short_threads(void)
 
 /* ---- the end of threads ---- */
 
+/* So many that one is an allocation for sure: a thread's first one in the last round of destructors is never given back. */
+enum { LATE_EVENTS = 100 };
+
 static pthread_key_t late_key;
 static uint32_t late_first_round; /* destructor rounds before the first event */
 
@@ -262,7 +265,7 @@ static void be_late(void *value)
 	uintptr_t round = (uintptr_t)value >> 32, number = (uintptr_t)value & UINT32_MAX;
 
 	if (round >= lw_load(&late_first_round))
-		churn((uint32_t)number % NR_THREADS * NR_OWN, 8);
+		churn((uint32_t)number % NR_THREADS * NR_OWN, LATE_EVENTS);
 	(void)pthread_setspecific(late_key, (void *)((round + 1) << 32 | number));
 }
 
@@ -270,7 +273,7 @@ static void *end_late(void *number)
 {
 	(void)pthread_setspecific(late_key, (void *)(UINT64_C(1) << 32 | (uintptr_t)number));
 	if (!lw_load(&late_first_round))
-		churn((uint32_t)(uintptr_t)number % NR_THREADS * NR_OWN, 8);
+		churn((uint32_t)(uintptr_t)number % NR_THREADS * NR_OWN, LATE_EVENTS);
 	return NULL;
 }
 
