@@ -10,6 +10,7 @@
 #include "preload/record/blocks_visit.h"
 #include "preload/record/count.h"
 #include "preload/record/history.h"
+#include "preload/record/sample.h"
 #include "preload/record/track.h"
 #include "preload/share/box.h"
 
@@ -50,10 +51,8 @@ LW_INLINE void note_age(void *context, uintptr_t address, uint64_t *at, bool is_
 	struct ages *ages = context;
 	struct lw_site *site;
 
-	(void)address;
-	(void)is_coarse;
 	if (block.is_inherited) {
-		ages->inherited++;
+		ages->inherited += lw_weight_of(address, lw_blocks_unpack(at, is_coarse).bytes).blocks;
 		return;
 	}
 	if (block.site >= lw_load(&lw_own.nr_sites))

@@ -52,4 +52,17 @@ LW_INLINE enum lw_gate lw_open_or_look(const struct lw_thread *thread)
 	return LW_UNLIKELY(lw_hint_is_pending(thread)) ? LW_GATE_LOOK : LW_GATE_OPEN;
 }
 
+/* Where the gate is not open: sets up what has to be. False: not now, or not here. */
+bool lw_enter_slowly(struct lw_thread *thread);
+
+/* Any way in; true: the event is recorded, and lw_leave() ends it. */
+LW_INLINE bool lw_enter(struct lw_thread *thread)
+{
+	if (LW_UNLIKELY(thread->gate != LW_GATE_OPEN || !lw_close_gate(thread, LW_GATE_OPEN)))
+		return lw_enter_slowly(thread);
+	return true;
+}
+
+void lw_leave(struct lw_thread *thread);
+
 #endif

@@ -19,7 +19,7 @@ LW_INLINE void count_removed(struct lw_thread *thread, const void *ptr, const st
 	struct lw_weight weight = lw_weight_of((uintptr_t)ptr, block->bytes);
 
 	if (LW_UNLIKELY(block->is_inherited))
-		lw_add(&lw_box->inherited_blocks, 1);
+		lw_add(&lw_box->inherited_blocks, weight.blocks);
 	else
 		lw_count_free(thread, block->site, weight.bytes, weight.blocks);
 }

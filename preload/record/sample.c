@@ -116,14 +116,15 @@ static uint64_t probability(uint64_t bytes)
 struct lw_weight lw_sample_weigh(uintptr_t address, uint64_t bytes)
 {
 	uint64_t p, part = mix(address) >> (64 - one_bits);
+	bool is_empty = !bytes; /* chosen as if it were one byte, but it is none */
 
-	bytes += !bytes;
+	bytes += is_empty;
 	if (bytes / CERTAIN >= lw_hot.sample_bytes)
-		return (struct lw_weight){ bytes, 1 };
+		return (struct lw_weight){ is_empty ? 0 : bytes, 1 };
 	p = probability(bytes);
 	/* a part of a block is rounded up or down by the address, so often up as it should be */
 	return (struct lw_weight){
-		(uint64_t)((((wide)bytes << one_bits) + p / 2) / p),
+		is_empty ? 0 : (uint64_t)((((wide)bytes << one_bits) + p / 2) / p),
 		(uint64_t)(((wide)one + ((wide)part * p >> one_bits)) / p),
 	};
 }

@@ -54,6 +54,13 @@ struct lw_weight lw_sample_weigh(uintptr_t address, uint64_t bytes);
 /* Draws the distance to the next mark; at a thread's first event makes its dice. False: the block has a mark in it. */
 bool lw_sample_next(struct lw_thread *thread, uint64_t bytes);
 
+/* In a forked child: it throws dice of its own, or all children of a server would choose alike. */
+LW_INLINE void lw_sample_forget(struct lw_thread *thread)
+{
+	thread->dice = 0;
+	thread->until_sample = 0;
+}
+
 /* Has this block no mark in it? Called once for each allocation while sampling is on. */
 LW_INLINE bool lw_sample_passes(struct lw_thread *thread, uint64_t bytes)
 {

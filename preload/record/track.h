@@ -88,6 +88,7 @@ void lw_track_prepare_sandbox(void);
 /* Tracking ends for good. */
 void lw_track_stop(void);
 bool lw_track_is_on(void);
+bool lw_track_is_over(void); /* it was stopped */
 
 /* Exit begins, no handler has run yet: the history keeps what every site holds now. */
 void lw_track_exit_begins(void);

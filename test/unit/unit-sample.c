@@ -27,6 +27,7 @@ static void test_weights(void)
 	for (size_t m = 0; m < LW_ARRAY_LENGTH(means); m++) {
 		for (size_t i = 0; i < LW_ARRAY_LENGTH(sizes); i++) {
 			double bytes = sizes[i] ? (double)sizes[i] : 1, p = -expm1(-bytes / (double)means[m]), blocks = 0;
+			double sum = sizes[i] ? bytes / p : 0;
 			struct lw_weight weight = { 0, 0 };
 
 			lw_hot.sample_bytes = means[m];
@@ -34,7 +35,7 @@ static void test_weights(void)
 				weight = lw_sample_weigh(base + 16 * k, sizes[i]);
 				blocks += (double)weight.blocks / 1000;
 			}
-			worst = fmax(worst, fabs((double)weight.bytes - bytes / p) / fmax(bytes / p, 1e6));
+			worst = fmax(worst, fabs((double)weight.bytes - sum) / fmax(sum, 1e6));
 			worst_blocks = fmax(worst_blocks, fabs(blocks - 1 / p) * p);
 		}
 	}
@@ -176,8 +177,28 @@ static void test_tables(void)
 			"nothing is dropped");
 }
 
+/* ---- forked children ---- */
+
+static void test_children(void)
+{
+	struct lw_thread thread = { 0 };
+	uint64_t first;
+
+	lw_hot.sample_bytes = MEAN;
+	(void)lw_sample_next(&thread, 1);
+	first = thread.dice;
+	lw_sample_forget(&thread);
+	ok(!thread.until_sample && !thread.dice, "a child forgets its parent's dice, and how far the next mark was");
+	(void)lw_sample_next(&thread, 1);
+	ok(thread.dice && thread.dice != first, "and throws others");
+	is_u64(lw_sample_weigh(base, 0).bytes, 0, "a block of no bytes counts for none");
+	ok(lw_sample_weigh(base, 0).blocks > MEAN / 2, "but for blocks");
+	lw_hot.sample_bytes = 0;
+}
+
 int main(void)
 {
+	test_children();
 	test_weights();
 	test_unbiased();
 	test_tables();
