@@ -128,8 +128,10 @@ static bool put_coarse(uint64_t *at, uint64_t before, uint64_t place, const stru
 
 static void take_coarse(uint64_t *at, uint64_t word)
 {
-	if (lw_coarse_is_big(word))
+	if (lw_coarse_is_big(word)) {
+		word = lw_block_removed_big(word, lw_block_size_after(at));
 		lw_store(&at[1], 0);
+	}
 	lw_store(at, word & ~(uint64_t)LW_BLOCK_PRESENT);
 }
 
@@ -236,8 +238,10 @@ bool lw_blocks_remove(uintptr_t address, struct lw_block *block)
 		take_coarse(found.at, found.word);
 		return true;
 	}
-	if (is_big(found.word))
+	if (is_big(found.word)) {
+		found.word = lw_block_removed_big(found.word, block->bytes);
 		lw_store(&found.at[1], 0);
+	}
 	lw_store(found.at, found.word & ~(uint64_t)LW_BLOCK_PRESENT);
 	return true;
 }
@@ -345,10 +349,10 @@ bool lw_blocks_find_removed(uintptr_t address, struct lw_block *block)
 		return false;
 	*block = lw_block_unpack_head(found.word);
 	block->is_inherited = false;
-	if (found.is_coarse)
-		block->bytes = lw_coarse_is_big(found.word) ? 0 : found.word >> LW_BLOCK_SIZE_AT & LW_COARSE_BIG;
-	else
-		block->bytes = is_big(found.word) ? 0 : found.word >> LW_BLOCK_SIZE_AT & LW_BLOCK_BIG;
+	block->bytes = found.word >> LW_BLOCK_SIZE_AT & (found.is_coarse ? LW_COARSE_BIG : LW_BLOCK_BIG);
+	if (block->bytes == (found.is_coarse ? LW_COARSE_BIG : LW_BLOCK_BIG))
+		block->bytes = block->birth;
+	block->birth = 0;
 	return true;
 }
 

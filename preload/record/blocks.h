@@ -42,7 +42,8 @@ enum lw_family {
  * The word: present 1 | half 1 | family 2 | forks 2 | site 20 | size 18 | birth 20, lowest bits first.
  * With a present bit of 0 it is the size of a big block, if the upper 16 bits are ones (a birth that
  * no clock reaches); else a block that was removed, kept until another comes to its granule: that is
- * how a second release of it is told from the release of what was never ours.
+ * how a second release of it is told from the release of what was never ours. Of a big one the size then
+ * stands where the birth was, if there is room for it.
  */
 enum {
 	LW_BLOCK_PRESENT = 1,
@@ -208,6 +209,15 @@ LW_INLINE uint64_t lw_block_size_after(const uint64_t *at)
 	return (lw_load(&at[1]) & ~LW_BLOCK_SIZE_WORD) >> 1;
 }
 
+/* The word of a block that was removed, whose size lay in the next word. */
+LW_INLINE uint64_t lw_block_removed_big(uint64_t word, uint64_t bytes)
+{
+	const uint64_t births = ~UINT64_C(0) << LW_BLOCK_BIRTH_AT;
+
+	return (word & ~births & ~(uint64_t)LW_BLOCK_PRESENT) |
+	       (bytes < LW_BLOCK_LAST_BIRTH ? bytes : 0) << LW_BLOCK_BIRTH_AT;
+}
+
 /* Of a fine word. */
 LW_INLINE struct lw_block lw_block_unpack(const uint64_t *at, uint64_t word)
 {
@@ -256,7 +266,7 @@ bool lw_blocks_remove(uintptr_t address, struct lw_block *block);
 
 /*
  * The block that was removed from this very address, if no other came to its granule since and none
- * reaches over it: its site, and its size unless that was big (then 0).
+ * reaches over it: its site, and its size (0: not known, from LW_BLOCK_LAST_BIRTH bytes on). No birth.
  */
 bool lw_blocks_find_removed(uintptr_t address, struct lw_block *block);
 

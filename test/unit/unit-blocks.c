@@ -334,8 +334,21 @@ static void test_removed(uint32_t shift)
 	put(at + 64, 1 << 20);
 	ok(!lw_blocks_find_removed(at + 64 + ((uintptr_t)1 << shift), &block), "the size of a big block is none");
 	take(at + 64);
-	ok(lw_blocks_find_removed(at + 64, &block) && block.bytes == 0, "of a big one the size is forgotten");
+	ok(lw_blocks_find_removed(at + 64, &block) && block.bytes == 0, "of a very big one the size is forgotten");
 	ok(!lw_blocks_find_removed(at + 64 + ((uintptr_t)1 << shift), &block), "and leaves nothing behind");
+	for (uint64_t bytes = 1024; bytes < 1000000; bytes *= 5) {
+		const uintptr_t beside = at + (UINT64_C(8) << 20) + bytes * 4;
+
+		put(beside, bytes);
+		take(beside);
+		ok(lw_blocks_find_removed(beside, &block) && block.bytes == bytes && block.site == 7,
+				"of one of %" PRIu64 " bytes it is known", bytes);
+	}
+	put(at + 64, 300000);
+	take(at + 64);
+	ok(lw_blocks_find_removed(at + 64, &block) && block.bytes == 300000 && block.family == LW_FAMILY_NEW &&
+					!lw_blocks_find_removed(at + 64 + ((uintptr_t)1 << shift), &block),
+			"the same among small ones");
 	put(at + 512, 24);
 	take(at + 512);
 	put(at + 256, 1000);
