@@ -122,7 +122,8 @@ static bool find_array_before(uintptr_t address, struct lw_block *block, uint64_
 
 /*
  * delete[] looked for a count before an object that is no array. glibc's blocks lie 32 bytes apart, so
- * one that starts 8 or 16 bytes further cannot be a neighbour.
+ * one that starts 8 or 16 bytes further cannot be a neighbour. But at 16 it may have come after an array that was there
+ * and is released a second time. Objects before which 16 bytes are left have a size that 16 divides.
  */
 static bool find_object_behind(uintptr_t address, struct lw_block *block, uint64_t *cookie)
 {
@@ -130,7 +131,8 @@ static bool find_object_behind(uintptr_t address, struct lw_block *block, uint64
 		return false;
 	for (*cookie = LEAST_COOKIE; *cookie < LEAST_FAR_COOKIE; *cookie *= 2) {
 		if (lw_blocks_find(address + *cookie, block) &&
-				plain_family(block, LW_FAMILY_NEW_ARRAY) != LW_FAMILY_NEW_ARRAY)
+				plain_family(block, LW_FAMILY_NEW_ARRAY) != LW_FAMILY_NEW_ARRAY &&
+				block->bytes % (*cookie == LEAST_COOKIE ? 1 : *cookie) == 0)
 			return true;
 	}
 	return false;
