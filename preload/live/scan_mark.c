@@ -81,11 +81,13 @@ static void follow(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uin
 		push(marks, entry, at);
 }
 
+/* The same in the second pass: see find_leaders(). */
 static void drag(struct lw_scan_marks *marks, struct lw_scan_entry *entry, uint32_t at)
 {
-	if (!(entry->start & LW_SCAN_INDIRECT) || entry->start & LW_SCAN_DRAGGED)
+	if (entry->start & (LW_SCAN_REACHED | LW_SCAN_DRAGGED) || at == marks->leader)
 		return;
-	entry->start |= LW_SCAN_DRAGGED;
+	entry->start &= ~LW_SCAN_LEADER;
+	entry->start |= LW_SCAN_INDIRECT | LW_SCAN_DRAGGED;
 	if (!(entry->start & LW_SCAN_UNJUDGED)) {
 		marks->dragged->dragged_bytes += lw_scan_bytes(entry);
 		marks->dragged->dragged_blocks++;
@@ -333,8 +335,16 @@ void lw_scan_mark_narrow(struct lw_scan_marks *marks)
 		marks->left_end--;
 }
 
-static void find_leaders(struct lw_scan_marks *marks)
+/*
+ * First each block that none before it leads to begins to lead, and all behind it are followed. Of blocks that
+ * lead to each other and that nothing else leads to, this finds one. But it may find others too, before what leads to
+ * them. Of any two of which one leads to the other that one comes later, or the other would not have begun: so the
+ * second pass goes backward, and whoever is met in it leads no more.
+ */
+static void find_leaders(struct lw_scan_marks *marks, struct lw_scan_site *sites, uint32_t nr_sites)
 {
+	struct lw_scan_site nobody = { 0 };
+
 	marks->phase = LW_SCAN_LEADING;
 	for (uint32_t at = marks->left_first; at < marks->left_end; at++) {
 		struct lw_scan_entry *entry = &marks->index.entries[at];
@@ -346,30 +356,27 @@ static void find_leaders(struct lw_scan_marks *marks)
 		marks->leader = at;
 		flood_from(marks, at);
 	}
-}
-
-static void drag_along(struct lw_scan_marks *marks, struct lw_scan_site *sites, uint32_t nr_sites)
-{
 	marks->phase = LW_SCAN_DRAGGING;
-	for (uint32_t at = marks->left_first; at < marks->left_end; at++) {
-		struct lw_scan_entry *entry = &marks->index.entries[at];
+	for (uint64_t at = marks->left_end; at-- > marks->left_first;) {
+		const struct lw_scan_entry *entry = &marks->index.entries[at];
+		bool is_judged = !(entry->start & LW_SCAN_UNJUDGED) && lw_scan_site(entry) < nr_sites;
 
-		if (!(entry->start & LW_SCAN_LEADER) || entry->start & LW_SCAN_UNJUDGED ||
-				lw_scan_site(entry) >= nr_sites)
+		if (!(entry->start & LW_SCAN_LEADER))
 			continue;
-		marks->dragged = &sites[lw_scan_site(entry)];
-		flood_from(marks, at);
+		marks->dragged = is_judged && sites ? &sites[lw_scan_site(entry)] : &nobody;
+		marks->leader = (uint32_t)at;
+		flood_from(marks, (uint32_t)at);
 	}
 }
 
 bool lw_scan_spare_few(struct lw_scan_marks *marks, uint64_t nr_hidden, uint32_t nr_sites)
 {
-	const uint64_t lost = LW_SCAN_INDIRECT | LW_SCAN_LEADER;
+	const uint64_t lost = LW_SCAN_INDIRECT | LW_SCAN_LEADER | LW_SCAN_DRAGGED;
 	uint32_t *counts = lw_scan_room((uint64_t)(nr_sites + 1) * sizeof(*counts));
 
 	if (!counts)
 		return false;
-	find_leaders(marks);
+	find_leaders(marks, NULL, 0);
 	for (uint32_t at = marks->left_first; at < marks->left_end; at++) {
 		const struct lw_scan_entry *entry = &marks->index.entries[at];
 
@@ -392,8 +399,7 @@ bool lw_scan_spare_few(struct lw_scan_marks *marks, uint64_t nr_hidden, uint32_t
 
 void lw_scan_judge(struct lw_scan_marks *marks, struct lw_scan_site *sites, uint32_t nr_sites)
 {
-	find_leaders(marks);
-	drag_along(marks, sites, nr_sites);
+	find_leaders(marks, sites, nr_sites);
 	for (uint32_t at = marks->left_first; at < marks->left_end; at++) {
 		const struct lw_scan_entry *entry = &marks->index.entries[at];
 		struct lw_scan_site *site;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unit-scan.c - the scanner's parts on memory of the test itself: the index finds the block of any address
- * as a slow search does, marks follow pointers of every form, the same where what small blocks point to was found
- * beforehand, lost blocks are grouped, cuts leave the rest.
+ * unit-scan.c - what the scanner makes of pointers, in memory of the test itself: marks follow pointers of every form,
+ * the same where what small blocks point to was found beforehand, and lost blocks are grouped under those that lead.
  */
 #include "test/unit/tap.h"
 
@@ -10,11 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "preload/live/scan_cut.h"
 #include "preload/live/scan_link.h"
 #include "preload/live/scan_mark.h"
-
-enum { NR_RANDOM = 3000 };
 
 static uint64_t state = 1;
 
@@ -22,98 +18,6 @@ static uint32_t roll(uint32_t sides)
 {
 	state = state * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)(state >> 33) % sides;
-}
-
-/* ---- index ---- */
-
-struct plain {
-	uint64_t start, bytes;
-};
-
-static uint32_t slow_find(const struct lw_scan_index *index, uint64_t address)
-{
-	uint32_t found = LW_SCAN_NOTHING;
-
-	for (uint32_t i = 0; i < index->nr; i++) {
-		uint64_t bytes = lw_scan_bytes(&index->entries[i]);
-
-		bytes = bytes < LW_SCAN_LEAST_REACH ? LW_SCAN_LEAST_REACH : bytes;
-		if (lw_scan_start(&index->entries[i]) <= address)
-			found = address - lw_scan_start(&index->entries[i]) <= bytes ? i : LW_SCAN_NOTHING;
-	}
-	return found;
-}
-
-static uint32_t fast_find(const struct lw_scan_index *index, uint64_t address)
-{
-	return address - index->lo < index->span ? lw_scan_index_find(index, address) : LW_SCAN_NOTHING;
-}
-
-static bool is_start_wrong(const struct lw_scan_index *index, uint64_t address)
-{
-	bool is_start = false;
-	uint32_t at;
-
-	if (address - index->lo >= index->span)
-		return false;
-	at = lw_scan_index_first(index, address, &is_start);
-	return is_start && (at >= index->nr || lw_scan_start(&index->entries[at]) != address);
-}
-
-/* Blocks at multiples of `step`, of at least `least` bytes, some of them far apart or large. */
-static void test_index(uint64_t step, uint64_t least, uint32_t large_of, const char *name)
-{
-	struct lw_scan_index index = { 0 };
-	static struct plain blocks[NR_RANDOM];
-	uint64_t at = UINT64_C(0x555500000010);
-	int nr_wrong = 0;
-
-	for (int i = 0; i < NR_RANDOM; i++) {
-		uint64_t bytes = least + (roll(large_of) ? roll(400) : roll(40) ? roll(100000) : roll(100000000));
-
-		bytes = large_of == UINT32_MAX ? least : bytes;
-		blocks[i] = (struct plain){ at, bytes };
-		at += (bytes + step - 1 + !bytes) / step * step + (roll(300) ? 0 : (uint64_t)roll(1 << 30) * 16 / step * step);
-	}
-	for (int i = 0; i < NR_RANDOM; i += 2) /* two runs, as the two tables give them */
-		lw_scan_index_add(&index, blocks[i].start, blocks[i].bytes, (uint32_t)i, 0);
-	for (int i = 1; i < NR_RANDOM; i += 2)
-		lw_scan_index_add(&index, blocks[i].start, blocks[i].bytes, (uint32_t)i, LW_SCAN_UNJUDGED);
-	ok(lw_scan_index_sort(&index) && lw_scan_index_finish(&index), "the index is built: %s", name);
-	is_u64(index.nr, NR_RANDOM, "with all blocks");
-	for (int i = 0; i < NR_RANDOM; i++)
-		nr_wrong += lw_scan_start(&index.entries[i]) != blocks[i].start ||
-			    lw_scan_bytes(&index.entries[i]) != blocks[i].bytes ||
-			    lw_scan_site(&index.entries[i]) != (uint32_t)i;
-	is_u64(nr_wrong, 0, "sorted, each with its size and site");
-	nr_wrong = 0;
-	for (int i = 0; i < NR_RANDOM * 4; i++) {
-		const struct plain *block = &blocks[roll(NR_RANDOM)];
-		uint64_t address = block->start + (roll(2) ? roll((uint32_t)block->bytes + 40) : roll(1 << 26)) - roll(40);
-
-		address = roll(4) ? address : block->start;
-		nr_wrong += fast_find(&index, address) != slow_find(&index, address) || is_start_wrong(&index, address);
-	}
-	is_u64(nr_wrong, 0, "finds what a slow search finds");
-	lw_scan_rooms_free();
-}
-
-/* Two that begin at one place, as memory between blocks and a block without a size may. */
-static void test_twins(void)
-{
-	struct lw_scan_index index = { 0 };
-	int nr_wrong = 0;
-
-	for (uint64_t i = 0; i < 1000; i++) {
-		lw_scan_index_add(&index, 0x10000 + i * 64, 40, 1, 0);
-		if (i % 3 == 0)
-			lw_scan_index_add(&index, 0x10000 + i * 64, 40, 2, 0);
-	}
-	(void)(lw_scan_index_sort(&index) && lw_scan_index_finish(&index));
-	for (uint64_t i = 0; i < 1000 * 64; i += 4)
-		nr_wrong += fast_find(&index, 0x10000 + i) != slow_find(&index, 0x10000 + i);
-	ok(!index.is_exact && !nr_wrong, "two blocks that begin at one place");
-	lw_scan_rooms_free();
 }
 
 /*
@@ -278,6 +182,22 @@ static void test_late_leader(void)
 			"a leader that is met by another is led by it");
 }
 
+/* So does one that enters a ring behind its leader, which then leads no more. */
+static void test_ring(void)
+{
+	struct lw_scan_marks marks;
+	struct lw_scan_site sites[CELLS] = { 0 };
+
+	memset(memory, 0, CELLS * CELL_BYTES);
+	cell(1)[0] = (uintptr_t)cell(2);
+	cell(2)[0] = (uintptr_t)cell(1);
+	cell(3)[0] = (uintptr_t)cell(2);
+	marks = marks_of_cells();
+	lw_scan_judge(&marks, sites, CELLS);
+	ok(sites[1].indirect_blocks == 1 && sites[2].indirect_blocks == 1 && !sites[1].lost_blocks, "no block of the ring leads");
+	ok(sites[3].lost_blocks == 1 && sites[3].dragged_blocks == 2, "but who points into it, and drags it along");
+}
+
 /* ---- links ---- */
 
 enum { NR_GRAPHS = 300 };
@@ -379,77 +299,71 @@ static void test_unlinked(void)
 	ok(!(marks.index.entries[2].start & LW_SCAN_REACHED), "and hold no pointers still");
 }
 
-/* ---- maps and cuts ---- */
+/* ---- leaders ---- */
 
-struct seen {
-	uintptr_t first, last;
-	unsigned nr;
-	uint64_t bytes;
-};
-
-static void see(void *context, uintptr_t from, uintptr_t to)
+/* What each cell leads to, itself too, as a mark from it alone finds it: a bit a cell. */
+static void find_reach(uint64_t reach[CELLS])
 {
-	struct seen *seen = context;
+	for (unsigned i = 0; i < CELLS; i++) {
+		struct lw_scan_marks marks = marks_of_cells();
 
-	seen->first = seen->nr++ ? seen->first : from;
-	seen->last = to;
-	seen->bytes += to - from;
+		lw_scan_mark_word(&marks, (uintptr_t)cell(i));
+		lw_scan_mark_rest(&marks);
+		reach[i] = 0;
+		for (unsigned k = 0; k < CELLS; k++)
+			reach[i] |= (uint64_t)((marks.index.entries[k].start & LW_SCAN_REACHED) != 0) << k;
+		(void)close(marks.maps.pagemap);
+		lw_scan_rooms_free();
+	}
 }
 
-static void test_maps(void)
+/* Does whatever of these leads to this cell also lie behind it? Then it, or another of its ring, has to lead. */
+static bool may_lead(const uint64_t reach[CELLS], uint64_t left, unsigned at)
 {
-	char *room = mmap(NULL, 64 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *shared = mmap(NULL, 64 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct lw_maps maps = { 0 };
-	struct seen seen = { 0 };
-
-	room[3 * 4096] = room[4 * 4096] = room[40 * 4096] = shared[7 * 4096] = 1;
-	(void)mprotect(room + 40 * 4096, 4096, PROT_NONE);
-	ok(lw_maps_read(&maps) && maps.nr > 5, "the maps are read");
-	lw_maps_visit(&maps, (uintptr_t)room, (uintptr_t)room + 64 * 4096, see, &seen);
-	ok(seen.bytes == 8192 && seen.first == (uintptr_t)room + 3 * 4096, "only pages that exist and may be read");
-	seen = (struct seen){ 0 };
-	lw_maps_visit(&maps, (uintptr_t)shared, (uintptr_t)shared + 64 * 4096, see, &seen);
-	is_u64(seen.bytes, 4096, "of shared memory too");
-	seen = (struct seen){ 0 };
-	lw_maps_visit(&maps, (uintptr_t)room + 3 * 4096 + 100, (uintptr_t)room + 3 * 4096 + 200, see, &seen);
-	ok(seen.bytes == 100 && seen.nr == 1, "parts of a page");
-	(void)munmap(room, 64 * 4096);
-	(void)munmap(shared, 64 * 4096);
+	for (unsigned i = 0; i < CELLS; i++) {
+		if (left >> i & 1 && reach[i] >> at & 1 && !(reach[at] >> i & 1))
+			return false;
+	}
+	return true;
 }
 
-static void test_cuts(void)
+/* Of each ring, or single block, that nothing else leads to, one leads; it drags along what no other leader did. */
+static void test_leaders(void)
 {
-	struct lw_scan_cuts cuts;
-	struct seen seen = { 0 };
-	size_t next = 0;
+	unsigned nr_wrong = 0, nr_leaders = 0;
 
-	(void)lw_scan_cuts_init(&cuts);
-	lw_scan_cut(&cuts, 500, 700);
-	lw_scan_cut(&cuts, 100, 200);
-	lw_scan_cut(&cuts, 200, 250); /* touches */
-	lw_scan_cut(&cuts, 120, 130);
-	lw_scan_cut(&cuts, 690, 900);
-	lw_scan_cuts_sort(&cuts);
-	lw_scan_cuts_rest(&cuts, &next, 0, 300, see, &seen);
-	is_u64(seen.bytes, 150, "what is left of a map with a hole");
-	seen = (struct seen){ 0 };
-	lw_scan_cuts_rest(&cuts, &next, 300, 600, see, &seen);
-	is_u64(seen.bytes, 200, "a cut that reaches into the next");
-	seen = (struct seen){ 0 };
-	lw_scan_cuts_rest(&cuts, &next, 600, 1000, see, &seen);
-	ok(seen.bytes == 100 && seen.first == 900, "overlapping cuts");
+	for (unsigned round = 0; round < 60; round++) {
+		uint64_t reach[CELLS], left, led = 0, dragged = 0;
+		struct lw_scan_site sites[CELLS] = { 0 };
+		struct lw_scan_marks marks;
+		unsigned root = roll(CELLS);
+
+		random_graph(1 + round % 3);
+		find_reach(reach);
+		left = ~reach[root];
+		marks = marks_of_cells();
+		lw_scan_mark_word(&marks, (uintptr_t)cell(root));
+		lw_scan_mark_rest(&marks);
+		lw_scan_judge(&marks, sites, CELLS);
+		for (unsigned i = 0; i < CELLS; i++) {
+			bool leads = sites[i].lost_blocks;
+
+			nr_leaders += leads;
+			nr_wrong += leads && (!(left >> i & 1) || !may_lead(reach, left, i) || led >> i & 1);
+			led |= leads ? reach[i] : 0;
+			dragged += sites[i].dragged_blocks + leads;
+		}
+		/* all are led, none twice */
+		nr_wrong += (led & left) != left || dragged != (uint64_t)__builtin_popcountll(left);
+		(void)close(marks.maps.pagemap);
+		lw_scan_rooms_free();
+	}
+	is_u64(nr_wrong, 0, "%u leaders of lost blocks are those that have to lead", nr_leaders);
 }
 
 int main(void)
 {
 	memory = mmap(NULL, CELLS * CELL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	test_index(16, 0, 50, "mixed sizes");
-	test_index(8, 8, 50, "at multiples of eight");
-	test_index(4, 1, UINT32_MAX, "many in a granule");
-	test_index(16, 4096, UINT32_MAX, "large ones");
-	test_index(1 << 20, 100, UINT32_MAX, "far apart");
-	test_twins();
 	for (unsigned pointers = 1; pointers <= 3; pointers++) {
 		test_room(false, 1, pointers);
 		test_room(true, 1, pointers);
@@ -460,9 +374,9 @@ int main(void)
 	test_flood();
 	test_bare();
 	test_late_leader();
+	test_ring();
 	test_links();
 	test_unlinked();
-	test_maps();
-	test_cuts();
+	test_leaders();
 	return done();
 }
