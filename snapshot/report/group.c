@@ -71,8 +71,10 @@ static void add(struct group *group, const struct report_site *judged)
 	group->live.bytes += judged->bytes;
 	group->live.blocks += judged->blocks;
 	group->live.nr_sites++;
-	group->lost.bytes += judged->lost.bytes + judged->indirect.bytes;
-	group->lost.blocks += judged->lost.blocks + judged->indirect.blocks;
+	group->lost.bytes += judged->lost.bytes;
+	group->lost.blocks += judged->lost.blocks;
+	group->indirect.bytes += judged->indirect.bytes;
+	group->indirect.blocks += judged->indirect.blocks;
 	if (judged->lost.blocks) {
 		group->dragged.bytes += site->scan.dragged_bytes;
 		group->dragged.blocks += site->scan.dragged_blocks;

@@ -16,7 +16,8 @@ struct group {
 	const struct report_site *first; /* the worst of them; its stack stands for all */
 	struct report_sum live;		 /* nr_sites: how many were put together; held ones: at exit */
 	struct report_sum dragged;	 /* lost: what only these blocks point to */
-	struct report_sum lost;		 /* of live: nothing points to it, or only lost memory does */
+	struct report_sum lost;		 /* of live: nothing points to it */
+	struct report_sum indirect;	 /* of live: only lost memory points to it */
 	uint64_t alloc_bytes, alloc_blocks;
 	uint32_t first_ms, oldest_ms;
 	uint32_t kinds; /* bit 1 << enum lw_kind */

@@ -3,9 +3,9 @@
  * parts.c - what a scan found, laid over what was judged of a site; see parts.h.
  *
  * A site that grows stays one entry and is `growing`, whether its blocks are still pointed to or not: that
- * it goes on matters more. How much of it is lost stands beside the verdict. So does it at a site that made
- * its blocks while the program started and none in a long run since: at the end that stays `unfreed`, a
- * leak still, but behind those that may cost more tomorrow. Everything else is split.
+ * it goes on matters more. How much of it is lost stands beside the verdict. Everything else is split. Of a site that
+ * made its blocks while the program started and none in a long run since, what is lost is at the end one entry,
+ * `unfreed`: a leak still, but behind those that may cost more tomorrow.
  */
 #include "snapshot/report/parts.h"
 
@@ -67,26 +67,47 @@ static void split_off(struct report *report, struct report_site *whole, enum ver
 	whole->blocks -= sum->blocks;
 }
 
+/* What of the site nothing points to, and what only that points to. */
+static void note_pointless(const struct lw_scan_site *scan, struct report_site *whole)
+{
+	struct report_site rest;
+
+	whole->lost = least(scan->lost_bytes, scan->lost_blocks, whole);
+	rest = *whole;
+	rest.bytes -= whole->lost.bytes;
+	rest.blocks -= whole->lost.blocks;
+	whole->indirect = least(scan->indirect_bytes, scan->indirect_blocks, &rest);
+}
+
+/* Lost and indirect together; what is still pointed to is none of it. */
+static void split_off_start(struct report *report, struct report_site *whole)
+{
+	struct report_site part = *whole;
+
+	note_pointless(&whole->site->scan, &part);
+	part.verdict = VERDICT_UNFREED;
+	part.bytes = part.lost.bytes + part.indirect.bytes;
+	part.blocks = part.lost.blocks + part.indirect.blocks;
+	part.trend = NULL;
+	if (!part.blocks)
+		return;
+	add(report, &part);
+	whole->bytes -= part.bytes;
+	whole->blocks -= part.blocks;
+}
+
 void parts_add(struct report *report, struct report_site *whole)
 {
 	const struct lw_scan_site *scan = &whole->site->scan;
 	bool is_scanned = model_is_scanned(report->model) && whole->verdict != VERDICT_RUNTIME &&
 			  whole->verdict != VERDICT_HELD;
-	/* who asks a running process for what is lost wants to see all of it called so */
-	bool is_together = whole->verdict == VERDICT_GROWING ||
-			   (is_scanned && report->model->scan.flags & LW_SCAN_AT_EXIT &&
-				   is_of_start(report, whole->site));
-	struct report_site rest;
 	struct report_sum sum;
 
-	if (is_scanned && is_together) {
-		if (whole->verdict == VERDICT_REACHABLE && scan->lost_blocks + scan->indirect_blocks)
-			whole->verdict = VERDICT_UNFREED;
-		whole->lost = least(scan->lost_bytes, scan->lost_blocks, whole);
-		rest = *whole;
-		rest.bytes -= whole->lost.bytes;
-		rest.blocks -= whole->lost.blocks;
-		whole->indirect = least(scan->indirect_bytes, scan->indirect_blocks, &rest);
+	if (is_scanned && whole->verdict == VERDICT_GROWING) {
+		note_pointless(scan, whole);
+	} else if (is_scanned && report->model->scan.flags & LW_SCAN_AT_EXIT && is_of_start(report, whole->site)) {
+		/* who asks a running process for what is lost wants to see it called so */
+		split_off_start(report, whole);
 	} else if (is_scanned) {
 		sum = least(scan->lost_bytes, scan->lost_blocks, whole);
 		split_off(report, whole, VERDICT_LOST, &sum, true);

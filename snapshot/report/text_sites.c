@@ -64,6 +64,19 @@ static void write_trend(const struct text_writer *w, const struct report_site *j
 		text_paint(w, TEXT_PLAIN));
 }
 
+/* Of a site with another verdict: how much of it is lost all the same. */
+static void write_pointless(struct text_writer *w, const struct group *group)
+{
+	char bytes[FORMAT_BYTES], blocks[FORMAT_BYTES];
+
+	if (group->lost.blocks)
+		fprintf(w->out, ", nothing points to %s in %s any more", format_bytes(bytes, group->lost.bytes),
+			format_count(blocks, group->lost.blocks, "block"));
+	else if (group->indirect.blocks)
+		fprintf(w->out, ", only lost memory points to %s in %s", format_bytes(bytes, group->indirect.bytes),
+			format_count(blocks, group->indirect.blocks, "block"));
+}
+
 static void write_group(struct text_writer *w, const struct group *group)
 {
 	const struct report_site *judged = group->first;
@@ -86,9 +99,8 @@ static void write_group(struct text_writer *w, const struct group *group)
 			format_size(bytes, group->alloc_bytes));
 	else if (group->live.blocks > 1 && judged->verdict != VERDICT_HELD)
 		fputs(", none was ever freed", w->out);
-	if (group->lost.blocks && judged->verdict != VERDICT_LOST && judged->verdict != VERDICT_INDIRECT)
-		fprintf(w->out, ", nothing points to %s in %s any more", format_bytes(bytes, group->lost.bytes),
-			format_count(blocks, group->lost.blocks, "block"));
+	if (judged->verdict != VERDICT_LOST && judged->verdict != VERDICT_INDIRECT)
+		write_pointless(w, group);
 	if (group->dragged.blocks)
 		fprintf(w->out, ", drags along %s in %s", format_bytes(bytes, group->dragged.bytes),
 			format_count(blocks, group->dragged.blocks, "block"));
